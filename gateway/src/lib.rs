@@ -1,1 +1,11 @@
-//! x
+//! Hookgate.
+
+pub mod crypto;
+pub mod delivery;
+pub mod encoding;
+pub mod plugin;
+pub mod clock;
+pub mod queue;
+pub mod store;
+pub mod telemetry;
+pub mod tenants;

@@ -1,0 +1,296 @@
+//! The sandboxes: one engine, compiled plugins, and a fresh instance for every delivery.
+//!
+//! Every limit that a plugin can run into stands in [`Limits`] and is told apart from the others when it does.
+//! A store that trapped is dropped like any other: nothing of one delivery survives into the next.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use wasmtime::component::{Component, Linker};
+use wasmtime::{
+    Cache, CacheConfig, Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
+};
+
+use super::host::{self, Call, bindings};
+use super::manifest::ManifestError;
+use super::{Fault, Handled, Manifest, Plugin, Setup};
+use crate::delivery::Delivery;
+
+/// How often the wall clock of running plugins is looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Core instances, memories and tables that one component may be made of. Plain Rust plugins need three
+/// instances; those of languages that bring a runtime need a few more.
+const INSTANCES_PER_PLUGIN: u32 = 8;
+const MEMORIES_PER_PLUGIN: u32 = 2;
+const TABLES_PER_PLUGIN: u32 = 4;
+
+/// What one delivery may cost.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Computation in units of fuel: about one a WebAssembly instruction, and one a byte that a host function
+    /// hashes, scans or copies. A unit takes about a nanosecond or less.
+    pub fuel: u64,
+    /// Linear memory, in bytes.
+    pub memory: usize,
+    /// Elements of all tables.
+    pub table_elements: usize,
+    /// What the plugin may hand to the host in one call, the verdict included, in bytes.
+    pub output: usize,
+    /// The wall clock's backstop. Generous: on a busy machine an honest plugin may wait for its core.
+    pub wall_clock: Duration,
+    /// How many deliveries may be in sandboxes at once.
+    pub concurrent_calls: u32,
+    /// Where compiled plugins are kept, if anywhere.
+    pub cache: Option<std::path::PathBuf>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fuel: 20_000_000,
+            memory: 16 << 20,
+            table_elements: 1024,
+            output: 1 << 20,
+            wall_clock: Duration::from_secs(1),
+            concurrent_calls: 64,
+            cache: None,
+        }
+    }
+}
+
+/// Why there is no sandbox, or why a file is no plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The machine does not have what the limits demand.
+    #[error(
+        "cannot reserve {calls} sandboxes of {memory} bytes: {reason}\n\
+         hint: lower `plugins.concurrent_calls`, or raise the limit of virtual memory (ulimit -v)"
+    )]
+    Reserve {
+        /// How many sandboxes.
+        calls: u32,
+        /// The memory of each in bytes.
+        memory: usize,
+        /// The runtime's word for it.
+        reason: String,
+    },
+    /// The compile cache's directory is of no use.
+    #[error("cannot use {} as the compile cache: {reason}", path.display())]
+    Cache {
+        /// The directory.
+        path: std::path::PathBuf,
+        /// The runtime's word for it.
+        reason: String,
+    },
+    /// Not WebAssembly, truncated, or of features that are not allowed.
+    #[error("it is not a valid component: {reason}")]
+    Invalid {
+        /// The runtime's word for it.
+        reason: String,
+    },
+    /// A core module.
+    #[error("it is a core module, not a component\nhint: build it with `hookgate plugin build DIR`")]
+    CoreModule,
+    /// Compiled already, by whom nobody knows.
+    #[error("it is machine code, not WebAssembly; compiled plugins are not loaded")]
+    Precompiled,
+    /// Imports beyond the interface.
+    #[error(
+        "it imports {}, which no plugin gets\n\
+         hint: plugins import hookgate:provider@1 alone; build for wasm32-unknown-unknown, without WASI",
+        names.join(", ")
+    )]
+    ForeignImports {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Not the interface of hookgate:provider@1.
+    #[error("it does not fit hookgate:provider@1: {reason}")]
+    Mismatch {
+        /// The runtime's word for it.
+        reason: String,
+    },
+    /// The manifest could not be had.
+    #[error("its manifest cannot be had: {0}")]
+    Manifest(Fault),
+    /// The manifest is not valid.
+    #[error(transparent)]
+    BadManifest(#[from] ManifestError),
+}
+
+/// The engine that compiles and runs plugins, and its limits.
+pub struct Sandbox {
+    engine: Engine,
+    linker: Linker<Call>,
+    limits: Limits,
+    slots: Arc<Semaphore>,
+    /// Dropped with the sandbox, which ends the ticker.
+    _ticker: mpsc::Sender<()>,
+}
+
+impl Sandbox {
+    /// Reserves the sandboxes.
+    pub fn new(limits: Limits) -> Result<Self, SandboxError> {
+        let reserve = |error: wasmtime::Error| SandboxError::Reserve {
+            calls: limits.concurrent_calls,
+            memory: limits.memory,
+            reason: format!("{error:#}"),
+        };
+        let mut config = Config::new();
+        config
+            .consume_fuel(true)
+            .epoch_interruption(true)
+            .max_wasm_stack(256 << 10)
+            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&limits)));
+        if let Some(path) = &limits.cache {
+            config.cache(Some(open_cache(path)?));
+        }
+        let engine = Engine::new(&config).map_err(reserve)?;
+        let mut linker = Linker::new(&engine);
+        host::add_to_linker(&mut linker).map_err(reserve)?;
+        let slots = Arc::new(Semaphore::new(limits.concurrent_calls as usize));
+        let ticker = start_ticker(&engine);
+        Ok(Self { engine, linker, limits, slots, _ticker: ticker })
+    }
+
+    /// Compiles a component and asks for its manifest.
+    pub fn load(&self, bytes: &[u8]) -> Result<WasmPlugin, SandboxError> {
+        if Engine::detect_precompiled(bytes).is_some() {
+            return Err(SandboxError::Precompiled);
+        }
+        // `\0asm`, then the version: a core module's layer is 0.
+        if bytes.starts_with(b"\0asm\x01\0\0\0") {
+            return Err(SandboxError::CoreModule);
+        }
+        let component = Component::from_binary(&self.engine, bytes)
+            .map_err(|error| SandboxError::Invalid { reason: format!("{error:#}") })?;
+        self.refuse_foreign_imports(&component)?;
+        let mismatch = |error: wasmtime::Error| SandboxError::Mismatch { reason: format!("{error:#}") };
+        let pre = self.linker.instantiate_pre(&component).map_err(mismatch)?;
+        let pre = bindings::ProviderPre::new(pre).map_err(mismatch)?;
+        let mut plugin = WasmPlugin {
+            pre,
+            engine: self.engine.clone(),
+            limits: self.limits.clone(),
+            slots: Arc::clone(&self.slots),
+            manifest: Manifest::parse(r#"{"v":1,"name":"unknown","version":"0"}"#)?,
+        };
+        let json = plugin.read_manifest().map_err(SandboxError::Manifest)?;
+        plugin.manifest = Manifest::parse(&json)?;
+        Ok(plugin)
+    }
+
+    fn refuse_foreign_imports(&self, component: &Component) -> Result<(), SandboxError> {
+        let ty = component.component_type();
+        let names = ty.imports(&self.engine).map(|(name, _)| name.to_owned());
+        let names: Vec<_> = names.filter(|name| !name.starts_with("hookgate:provider/")).collect();
+        if names.is_empty() { Ok(()) } else { Err(SandboxError::ForeignImports { names }) }
+    }
+}
+
+fn pool(limits: &Limits) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    let calls = limits.concurrent_calls;
+    pool.total_component_instances(calls)
+        .total_core_instances(calls * INSTANCES_PER_PLUGIN)
+        .total_memories(calls * MEMORIES_PER_PLUGIN)
+        .total_tables(calls * TABLES_PER_PLUGIN)
+        .max_core_instances_per_component(INSTANCES_PER_PLUGIN)
+        .max_memories_per_component(MEMORIES_PER_PLUGIN)
+        .max_tables_per_component(TABLES_PER_PLUGIN)
+        .max_memory_size(limits.memory)
+        .table_elements(limits.table_elements)
+        // Zeroing the small memory of a plain plugin by hand is cheaper than giving its pages back.
+        .linear_memory_keep_resident(256 << 10)
+        .table_keep_resident(64 << 10);
+    pool
+}
+
+fn open_cache(path: &std::path::Path) -> Result<Cache, SandboxError> {
+    let refused = |reason: String| SandboxError::Cache { path: path.to_owned(), reason };
+    std::fs::create_dir_all(path).map_err(|error| refused(error.to_string()))?;
+    // The runtime takes absolute paths only.
+    let absolute = path.canonicalize().map_err(|error| refused(error.to_string()))?;
+    let mut config = CacheConfig::new();
+    config.with_directory(absolute);
+    Cache::new(config).map_err(|error| refused(format!("{error:#}")))
+}
+
+/// Ticks until the sandbox is dropped.
+fn start_ticker(engine: &Engine) -> mpsc::Sender<()> {
+    let (alive, dropped) = mpsc::channel();
+    let engine = engine.weak();
+    let tick = move || {
+        while dropped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            match engine.upgrade() {
+                Some(engine) => engine.increment_epoch(),
+                None => return,
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("sandbox-clock".into())
+        .spawn(tick)
+        .expect("the system has no thread for the sandboxes' clock");
+    alive
+}
+
+/// A compiled plugin.
+pub struct WasmPlugin {
+    pre: bindings::ProviderPre<Call>,
+    engine: Engine,
+    limits: Limits,
+    slots: Arc<Semaphore>,
+    manifest: Manifest,
+}
+
+impl WasmPlugin {
+    fn store(&self, call: Call) -> Result<Store<Call>, Fault> {
+        let mut store = Store::new(&self.engine, call);
+        store.limiter(|call| &mut call.guard);
+        store.set_hostcall_fuel(self.limits.output);
+        let ticks = self.limits.wall_clock.as_millis().div_ceil(TICK.as_millis()) + 1;
+        store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));
+        store.set_fuel(self.limits.fuel).map_err(|error| self.fault(&error, &mut store))?;
+        Ok(store)
+    }
+
+    fn read_manifest(&self) -> Result<String, Fault> {
+        let call = Call::new(Arc::new(host::no_delivery()), Arc::default(), &self.limits);
+        let mut store = self.store(call)?;
+        let provider =
+            self.pre.instantiate(&mut store).map_err(|error| self.fault(&error, &mut store))?;
+        provider.call_manifest(&mut store).map_err(|error| self.fault(&error, &mut store))
+    }
+
+    /// What ended a call.
+    fn fault(&self, error: &wasmtime::Error, store: &mut Store<Call>) -> Fault {
+        host::fault(error, &self.limits, &store.data().guard)
+    }
+}
+
+impl Plugin for WasmPlugin {
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn handle(&self, delivery: &Arc<Delivery>, setup: &Arc<Setup>) -> Result<Handled, Fault> {
+        let slots = self.limits.concurrent_calls;
+        let _slot = self.slots.try_acquire().map_err(|_| Fault::NoSlot { slots })?;
+        let call = Call::new(Arc::clone(delivery), Arc::clone(setup), &self.limits);
+        let mut store = self.store(call)?;
+        let provider =
+            self.pre.instantiate(&mut store).map_err(|error| self.fault(&error, &mut store))?;
+        let verdict =
+            provider.call_handle(&mut store).map_err(|error| self.fault(&error, &mut store))?;
+        let verdict = host::verdict(verdict)?;
+        let fuel = self.limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0));
+        Ok(Handled { verdict, key: store.data_mut().matched.take(), fuel })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! The event queue seam: what holds messages durably, in order within their groups, and keeps one of the
+//! copies that carry the same deduplication id inside its window.
+
+pub mod memory;
+
+use std::future::Future;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Span;
+use crate::delivery::Message;
+
+/// What a queue says of a message that it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// It holds this copy.
+    New,
+    /// It held an equal one already, and keeps that.
+    Deduplicated,
+}
+
+/// Why a queue did not confirm.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// It refused, so nothing has changed.
+    #[error("the queue refused: {0}")]
+    Refused(String),
+    /// Nobody knows whether it holds the message.
+    #[error("the queue did not confirm: {0}")]
+    Ambiguous(String),
+    /// The owner's lease ended before the message was sent.
+    #[error("the lease ended before the message could be sent")]
+    LeaseEnded,
+}
+
+impl QueueError {
+    /// Whether the message is certainly not in the queue through this call.
+    pub fn is_definite(&self) -> bool {
+        !matches!(self, Self::Ambiguous(_))
+    }
+}
+
+/// The queue.
+pub trait EventQueue: Send + Sync + 'static {
+    /// Holds a message, once, durably. The lease is looked at as each attempt is signed: an owner sends
+    /// only while it runs.
+    fn send(
+        &self,
+        message: &Message,
+        lease: &Span,
+    ) -> impl Future<Output = Result<Sent, QueueError>> + Send;
+
+    /// The queue's name, as claims record it.
+    fn name(&self) -> &str;
+}
+
+/// A message as a queue that can be looked into holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Its place in the queue.
+    pub sequence: u64,
+    /// When it was sent, in ms since 1970.
+    pub sent_at: u64,
+    /// How often it was received. Reserved: nothing counts it yet.
+    #[serde(default)]
+    pub receives: u32,
+    /// Until when it is hidden from others, in ms since 1970. Reserved: nothing sets it yet.
+    #[serde(default)]
+    pub visible_at: u64,
+    /// The message.
+    pub message: Message,
+}

@@ -1,0 +1,295 @@
+//! Every metric and every event of the log, as typed functions: no metric's name stands anywhere else.
+//!
+//! What a delivery touches is looked up once, when its source is made, and then costs one atomic addition.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::delivery::Name;
+
+/// What a delivery ended as, in metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[allow(missing_docs, reason = "the variants are the outcomes of `crate::outcome`")]
+pub enum OutcomeLabel {
+    Accepted,
+    Duplicate,
+    InFlight,
+    Handshake,
+    Rejected,
+    TooLarge,
+    Unavailable,
+    PluginFault,
+}
+
+impl OutcomeLabel {
+    const ALL: [Self; 8] = [
+        Self::Accepted,
+        Self::Duplicate,
+        Self::InFlight,
+        Self::Handshake,
+        Self::Rejected,
+        Self::TooLarge,
+        Self::Unavailable,
+        Self::PluginFault,
+    ];
+}
+
+/// A step of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[allow(missing_docs, reason = "the variants are the protocol's steps")]
+pub enum Step {
+    Read,
+    Authenticate,
+    Claim,
+    Enqueue,
+    Settle,
+    /// Claim and message in one transaction.
+    Accept,
+}
+
+impl Step {
+    const ALL: [Self; 6] =
+        [Self::Read, Self::Authenticate, Self::Claim, Self::Enqueue, Self::Settle, Self::Accept];
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DeliveryLabels {
+    tenant: String,
+    source: String,
+    outcome: OutcomeLabel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StepLabels {
+    step: Step,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RejectLabels {
+    tenant: String,
+    source: String,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FaultLabels {
+    plugin: String,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SourceLabels {
+    tenant: String,
+    source: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KeyLabels {
+    tenant: String,
+    source: String,
+    secret: String,
+    /// The matching value's place among the active ones.
+    place: u64,
+}
+
+/// All metrics.
+pub struct Telemetry {
+    registry: Registry,
+    deliveries: Family<DeliveryLabels, Counter>,
+    rejected: Family<RejectLabels, Counter>,
+    faults: Family<FaultLabels, Counter>,
+    keys: Family<KeyLabels, Counter>,
+    other_body: Family<SourceLabels, Counter>,
+    age: Histogram,
+    unroutable: Counter,
+    unsettled: Counter,
+    running: Gauge,
+    bytes: Gauge,
+    connections: Gauge,
+    sources_unavailable: Gauge,
+    steps: [Histogram; Step::ALL.len()],
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        // From 10 us, a sandbox's call, to 10 s, more than any answer takes.
+        const BUCKETS: [f64; 15] = [
+            1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1.0, 10.0,
+        ];
+        let steps: Family<StepLabels, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        let mut all = Self {
+            registry: Registry::with_prefix("hookgate"),
+            deliveries: Family::default(),
+            rejected: Family::default(),
+            faults: Family::default(),
+            keys: Family::default(),
+            other_body: Family::default(),
+            age: Histogram::new([-300.0, -60.0, -5.0, 0.0, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0, 86_400.0]),
+            unroutable: Counter::default(),
+            unsettled: Counter::default(),
+            running: Gauge::default(),
+            bytes: Gauge::default(),
+            connections: Gauge::default(),
+            sources_unavailable: Gauge::default(),
+            steps: Step::ALL.map(|step| steps.get_or_create_owned(&StepLabels { step })),
+        };
+        all.registry.register_with_unit(
+            "step",
+            "Time that each step of a delivery took",
+            Unit::Seconds,
+            steps,
+        );
+        all.register();
+        all
+    }
+}
+
+impl Telemetry {
+    fn register(&mut self) {
+        let to = &mut self.registry;
+        to.register("deliveries", "Deliveries by outcome", self.deliveries.clone());
+        to.register("rejected", "Refused deliveries by reason", self.rejected.clone());
+        to.register("plugin_faults", "Calls that a plugin did not finish", self.faults.clone());
+        to.register("key_matches", "Verified deliveries by the key that matched", self.keys.clone());
+        to.register(
+            "same_id_other_body",
+            "Duplicates whose body is not the first one's",
+            self.other_body.clone(),
+        );
+        to.register_with_unit(
+            "signed_age",
+            "Age of signatures when their delivery arrived; negative from the future",
+            Unit::Seconds,
+            self.age.clone(),
+        );
+        to.register("unroutable", "Deliveries to unknown sources", self.unroutable.clone());
+        to.register(
+            "unsettled",
+            "Accepted events whose claim could not be settled",
+            self.unsettled.clone(),
+        );
+        to.register("running_deliveries", "Events being worked on", self.running.clone());
+        to.register("in_flight", "Memory that deliveries hold", self.bytes.clone());
+        to.register("connections", "Open connections", self.connections.clone());
+        to.register(
+            "sources_unavailable",
+            "Sources without their plugin or a secret",
+            self.sources_unavailable.clone(),
+        );
+    }
+
+    /// The counters of a source.
+    pub fn source(&self, tenant: &Name, source: &Name) -> SourceMetrics {
+        let (tenant, source) = (tenant.to_string(), source.to_string());
+        let counter = |outcome| {
+            let labels = DeliveryLabels { tenant: tenant.clone(), source: source.clone(), outcome };
+            self.deliveries.get_or_create_owned(&labels)
+        };
+        SourceMetrics { outcomes: OutcomeLabel::ALL.map(counter), tenant, source }
+    }
+
+    /// A step took this long.
+    pub fn step(&self, step: Step, took: Duration) {
+        self.steps[step as usize].observe(took.as_secs_f64());
+    }
+
+    /// A delivery was refused.
+    pub fn rejected(&self, source: &SourceMetrics, reason: &'static str) {
+        let labels =
+            RejectLabels { tenant: source.tenant.clone(), source: source.source.clone(), reason };
+        self.rejected.get_or_create(&labels).inc();
+    }
+
+    /// A plugin did not finish a call.
+    pub fn plugin_fault(&self, plugin: &str, kind: &'static str) {
+        self.faults.get_or_create(&FaultLabels { plugin: plugin.to_owned(), kind }).inc();
+    }
+
+    /// A secret's value matched.
+    pub fn key_matched(&self, source: &SourceMetrics, secret: &str, place: usize) {
+        let labels = KeyLabels {
+            tenant: source.tenant.clone(),
+            source: source.source.clone(),
+            secret: secret.to_owned(),
+            place: place as u64,
+        };
+        self.keys.get_or_create(&labels).inc();
+    }
+
+    /// A duplicate's body is not the first one's.
+    pub fn other_body(&self, source: &SourceMetrics) {
+        let labels =
+            SourceLabels { tenant: source.tenant.clone(), source: source.source.clone() };
+        self.other_body.get_or_create(&labels).inc();
+    }
+
+    /// A signature was this old, in ms; negative from the future.
+    pub fn signed_age(&self, ms: i64) {
+        #[allow(clippy::cast_precision_loss, reason = "a histogram's buckets are coarser")]
+        self.age.observe(ms as f64 / 1000.0);
+    }
+
+    /// A delivery named no source.
+    pub fn unroutable(&self) {
+        self.unroutable.inc();
+    }
+
+    /// A claim could not be settled in all the time it had.
+    pub fn unsettled(&self) {
+        self.unsettled.inc();
+    }
+
+    /// Events being worked on.
+    pub fn running(&self) -> &Gauge {
+        &self.running
+    }
+
+    /// Bytes that deliveries hold.
+    pub fn bytes_in_flight(&self) -> &Gauge {
+        &self.bytes
+    }
+
+    /// Open connections.
+    pub fn connections(&self) -> &Gauge {
+        &self.connections
+    }
+
+    /// This many sources cannot work.
+    pub fn sources_unavailable(&self, count: usize) {
+        self.sources_unavailable.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// All metrics as Prometheus and OpenMetrics read them.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // A string takes whatever is written to it.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+/// The counters of one source, looked up once.
+pub struct SourceMetrics {
+    outcomes: [Counter<u64, AtomicU64>; OutcomeLabel::ALL.len()],
+    tenant: String,
+    source: String,
+}
+
+impl SourceMetrics {
+    /// A delivery ended.
+    pub fn ended(&self, outcome: OutcomeLabel) {
+        self.outcomes[outcome as usize].inc();
+    }
+}
+
+/// Telemetry that all parts share.
+pub type SharedTelemetry = Arc<Telemetry>;
