@@ -9,3 +9,6 @@ pub mod queue;
 pub mod store;
 pub mod telemetry;
 pub mod tenants;
+pub mod backend;
+pub mod outcome;
+pub mod pipeline;

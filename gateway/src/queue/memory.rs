@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{EventQueue, Held, QueueError, Sent};
+use crate::backend::Browse;
 use crate::clock::{SharedClock, Span};
 use crate::delivery::Message;
 use crate::store::millis;
@@ -65,5 +66,13 @@ impl EventQueue for MemoryQueue {
 
     fn name(&self) -> &'static str {
         "memory"
+    }
+}
+
+impl Browse for MemoryQueue {
+    fn list(&self, after: u64, limit: usize) -> Result<Vec<Held>, QueueError> {
+        let held = self.held();
+        let behind = held.messages.iter().filter(|held| held.sequence > after);
+        Ok(behind.take(limit).cloned().collect())
     }
 }

@@ -1,0 +1,581 @@
+//! The one story: authenticate -> join -> claim -> enqueue -> answer -> settle.
+//!
+//! From the claim on, a delivery runs in its own task, which owns its memory and its place in the drain count;
+//! a connection only waits for it, and its end cancels nothing. Generic over the seams: this file knows no
+//! plugin's runtime, no backend and no HTTP server.
+
+mod running;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use data_encoding::HEXLOWER;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::task::TaskTracker;
+
+use crate::backend::{Accept, Acceptance, Accepted, Backend, Pair};
+use crate::clock::{SharedClock, Span};
+use crate::crypto;
+use crate::delivery::message::{Envelope, MAX_MESSAGE, is_withheld};
+use crate::delivery::{
+    Delivery, Event, EventId, EventKey, Message, MessageError, RejectKind, Response, Verdict,
+};
+use crate::outcome::Outcome;
+use crate::plugin::Fault;
+use crate::queue::{EventQueue, QueueError};
+use crate::store::{
+    Claim, ClaimRequest, ClaimStore, Claimed, Grant, Lease, RECORD_VERSION, Release, Settlement,
+    State, StoreError, Token, millis, whole_seconds_up,
+};
+use crate::telemetry::{SharedTelemetry, Step};
+use crate::tenants::{InFlightPolicy, NoEventId, Ready, SameIdOtherBody, Source, Tenants};
+use running::{Entered, Place, Running};
+
+/// Every bound on time that the protocol's guarantees rest on. Operators' values are validated against each
+/// other (see [`Timing::check`]); tests make their own.
+#[derive(Debug, Clone)]
+pub struct Timing {
+    /// How long one call of the claim store may take.
+    pub claim_timeout: Duration,
+    /// How long one call of the queue may take.
+    pub enqueue_timeout: Duration,
+    /// How long the broker remembers a deduplication id (SQS FIFO: 300 s).
+    pub window: Duration,
+    /// How far clocks may be apart.
+    pub skew: Duration,
+    /// How long settling is tried.
+    pub settle_for: Duration,
+    /// The pause before a call is tried again; it doubles up to a second.
+    pub backoff: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            claim_timeout: Duration::from_secs(1),
+            enqueue_timeout: Duration::from_secs(2),
+            window: Duration::from_secs(300),
+            skew: Duration::from_secs(10),
+            settle_for: Duration::from_secs(600),
+            backoff: Duration::from_millis(50),
+        }
+    }
+}
+
+impl Timing {
+    /// The shortest lease under which an honest owner can finish.
+    pub fn lease_floor(&self) -> Duration {
+        self.claim_timeout + self.enqueue_timeout + Duration::from_secs(1)
+    }
+
+    /// Whether a lease leaves room for everything that can go wrong within half the window.
+    pub fn allows(&self, lease: Duration) -> bool {
+        lease + 2 * self.skew + self.enqueue_timeout <= self.window / 2
+    }
+}
+
+/// What a delivery holds until its task ends, such as its share of the memory budget.
+pub type Hold = Box<dyn Send + Sync>;
+
+/// The gateway: everything that deliveries share.
+pub struct Gateway<B> {
+    /// The live tenants.
+    pub tenants: ArcSwap<Tenants>,
+    /// The claim store and the queue.
+    pub backend: B,
+    /// Time.
+    pub clock: SharedClock,
+    /// Metrics.
+    pub telemetry: SharedTelemetry,
+    /// Bounds.
+    pub timing: Timing,
+    /// The largest message that the queue takes, in bytes.
+    pub max_message: usize,
+    running: Running,
+    /// Deliveries' tasks, settling included.
+    tasks: TaskTracker,
+}
+
+/// An authenticated event on its way into the queue.
+struct Work {
+    source: Arc<Source>,
+    delivery: Arc<Delivery>,
+    event: Event,
+    key: EventKey,
+    claim_key: String,
+    group: String,
+    body_sha256: String,
+    response: Response,
+    ttl: Duration,
+    deadline: Instant,
+    _hold: Hold,
+}
+
+impl<B: Backend> Gateway<B> {
+    /// A gateway without tenants yet.
+    pub fn new(backend: B, clock: SharedClock, telemetry: SharedTelemetry, timing: Timing) -> Self {
+        Self {
+            tenants: ArcSwap::default(),
+            backend,
+            clock,
+            timing,
+            max_message: MAX_MESSAGE,
+            running: Running::new(telemetry.running().clone()),
+            telemetry,
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Takes a delivery to its outcome. Cancel safe: once its event is claimed, the work goes on.
+    pub async fn deliver(
+        self: &Arc<Self>,
+        source: &Arc<Source>,
+        delivery: Arc<Delivery>,
+        arrived: Instant,
+        hold: Hold,
+    ) -> Outcome {
+        let Ok(ready) = &source.state else { return Outcome::Unavailable };
+        let event = match self.authenticate(source, ready, &delivery) {
+            Ok(event) => event,
+            Err(outcome) => return outcome,
+        };
+        match self.identify(source, ready, delivery, event, arrived, hold) {
+            Ok(work) => self.join(work).await,
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Waits until every delivery's task has ended, settling included, or `at_most` has passed.
+    pub async fn drain(&self, at_most: Duration) -> bool {
+        self.tasks.close();
+        timeout(at_most, self.tasks.wait()).await.is_ok()
+    }
+
+    /// Asks the plugin, and holds the signed time against the source's tolerance.
+    fn authenticate(
+        &self,
+        source: &Source,
+        ready: &Ready,
+        delivery: &Arc<Delivery>,
+    ) -> Result<Event, Outcome> {
+        let started = Instant::now();
+        let handled = ready.plugin.handle(delivery, &ready.setup);
+        self.telemetry.step(Step::Authenticate, started.elapsed());
+        let handled = handled.map_err(|fault| self.plugin_failed(source, ready, delivery, &fault))?;
+        if let Some((secret, place)) = &handled.key {
+            self.telemetry.key_matched(&source.metrics, secret, *place);
+        }
+        match handled.verdict {
+            Verdict::Respond(response) => Err(Outcome::Handshake(response)),
+            Verdict::Reject(rejection) => {
+                Err(self.reject(source, delivery, rejection.kind, &rejection.reason))
+            }
+            Verdict::Accept(event) => match event.signed_at {
+                Some(signed_at) if !self.is_timely(source, delivery, signed_at) => {
+                    Err(self.reject(source, delivery, RejectKind::Stale, "signed time"))
+                }
+                _ => Ok(event),
+            },
+        }
+    }
+
+    fn is_timely(&self, source: &Source, delivery: &Delivery, signed_at: u64) -> bool {
+        let age = i128::from(delivery.received_at) - i128::from(signed_at);
+        self.telemetry.signed_age(i64::try_from(age).unwrap_or(i64::MAX));
+        let bound = |duration| i128::from(millis(duration));
+        (-bound(source.policy.max_future)..=bound(source.policy.max_age)).contains(&age)
+    }
+
+    fn reject(
+        &self,
+        source: &Source,
+        delivery: &Delivery,
+        kind: RejectKind,
+        reason: &str,
+    ) -> Outcome {
+        self.telemetry.rejected(&source.metrics, kind.as_str());
+        let (tenant, source) = (&source.tenant, &source.name);
+        tracing::info!(%tenant, %source, delivery = %delivery.id, kind = kind.as_str(), reason, "rejected");
+        Outcome::Rejected(kind)
+    }
+
+    fn plugin_failed(
+        &self,
+        source: &Source,
+        ready: &Ready,
+        delivery: &Delivery,
+        fault: &Fault,
+    ) -> Outcome {
+        let plugin = &ready.plugin.manifest().name;
+        self.telemetry.plugin_fault(plugin, fault.kind());
+        let (tenant, source) = (&source.tenant, &source.name);
+        tracing::warn!(%tenant, %source, delivery = %delivery.id, %plugin, %fault, "plugin failed");
+        if fault.is_temporary() { Outcome::PluginSlow } else { Outcome::PluginFault }
+    }
+
+    /// Names the event, and settles all that does not depend on what is known of it.
+    fn identify(
+        &self,
+        source: &Arc<Source>,
+        ready: &Ready,
+        delivery: Arc<Delivery>,
+        event: Event,
+        arrived: Instant,
+        hold: Hold,
+    ) -> Result<Work, Outcome> {
+        let policy = &source.policy;
+        let digest = crypto::sha256(&delivery.body);
+        let (id, distinct, ttl) = match event.id.as_deref().and_then(EventId::from_provider) {
+            Some(id) => {
+                let distinct = policy.same_id_other_body == SameIdOtherBody::Distinct;
+                (id, distinct.then_some(digest), policy.claim_ttl)
+            }
+            None if policy.no_event_id == NoEventId::Hash => {
+                (EventId::of_content(&delivery.body, digest, &event.extra), None, policy.content_ttl)
+            }
+            None => {
+                return Err(self.reject(source, &delivery, RejectKind::NoEventId, "no event id"));
+            }
+        };
+        let key = EventKey::new(source.tenant.clone(), source.name.clone(), id, distinct);
+        let status = ready.plugin.manifest().accepted_status;
+        let response = event.response.clone();
+        Ok(Work {
+            source: Arc::clone(source),
+            claim_key: key.claim_key(),
+            group: key.group_id(policy.ordering, event.ordering_key.as_deref()),
+            body_sha256: HEXLOWER.encode(&digest),
+            response: response.unwrap_or_else(|| default_response(&key, &delivery, status)),
+            ttl,
+            deadline: arrived + policy.answer_deadline,
+            delivery,
+            event,
+            key,
+            _hold: hold,
+        })
+    }
+
+    /// Shares the outcome of a delivery of the same event that is at work here, or begins the work.
+    async fn join(self: &Arc<Self>, work: Work) -> Outcome {
+        let deadline = work.deadline;
+        match self.running.enter(&work.claim_key, &work.body_sha256) {
+            Entered::Follower { mut outcome, same_body } => {
+                if !same_body {
+                    self.telemetry.other_body(&work.source.metrics);
+                }
+                // Not held while it waits: a flood of copies must not hold a body each.
+                drop(work);
+                match timeout_at(deadline, outcome.wait_for(Option::is_some)).await {
+                    Ok(Ok(outcome)) => outcome.clone().map_or(Outcome::Unavailable, Outcome::shared),
+                    Ok(Err(_)) => Outcome::Unavailable,
+                    Err(_) => Outcome::InFlight,
+                }
+            }
+            Entered::Leader { place, mut outcome } => {
+                let gateway = Arc::clone(self);
+                self.tasks.spawn(async move {
+                    gateway.work(&work, &place).await;
+                });
+                match timeout_at(deadline, outcome.wait_for(Option::is_some)).await {
+                    Ok(Ok(outcome)) => outcome.clone().unwrap_or(Outcome::Unavailable),
+                    Ok(Err(_)) | Err(_) => Outcome::Unavailable,
+                }
+            }
+        }
+    }
+
+    async fn work(&self, work: &Work, place: &Place) {
+        match self.backend.pair() {
+            Pair::Fused(fused) => place.publish(self.accept(fused, work).await),
+            Pair::Split(store, queue) => self.claim_and_send(store, queue, work, place).await,
+        }
+    }
+
+    /// Claim and message in one transaction.
+    async fn accept(&self, fused: &B::Fused, work: &Work) -> Outcome {
+        let started = Instant::now();
+        let mut grant = work.first_grant(fused.queue_name(), self.clock.wall_ms());
+        let mut closes = None;
+        // An open record is found at most once: closing it is part of the transaction that follows.
+        let outcome = loop {
+            let message = match self.message(work, &grant) {
+                Ok(message) => message,
+                Err(outcome) => break outcome,
+            };
+            let claim = self.accepted_claim(work, &grant, Token::new());
+            let key = work.claim_key.clone();
+            match fused.accept(Acceptance { key, claim, message, closes }).await {
+                Ok(Accepted::New) => break Outcome::Accepted(work.response.clone()),
+                Ok(Accepted::Duplicate(claim)) => break self.duplicate(work, *claim),
+                Ok(Accepted::Open(claim)) => {
+                    closes = Some(claim.token);
+                    grant = Grant {
+                        generation: claim.generation,
+                        group: claim.group,
+                        queue: claim.queue,
+                        first_at: claim.first_at,
+                        taken_over: true,
+                    };
+                }
+                Err(error) => break self.store_failed(work, &error),
+            }
+        };
+        self.telemetry.step(Step::Accept, started.elapsed());
+        outcome
+    }
+
+    /// Claims, sends, answers, and settles behind the answer.
+    async fn claim_and_send(&self, store: &B::Store, queue: &B::Queue, work: &Work, place: &Place) {
+        let lease = match self.claim(store, queue.name(), work).await {
+            Ok(lease) => lease,
+            Err(outcome) => return place.publish(outcome),
+        };
+        let message = match self.message(work, &lease.grant) {
+            Ok(message) => message,
+            Err(outcome) => {
+                self.release(store, lease, true).await;
+                return place.publish(outcome);
+            }
+        };
+        match self.enqueue(queue, work, &message, &lease).await {
+            Ok(()) => {
+                place.publish(Outcome::Accepted(work.response.clone()));
+                // Until it is settled, the place in the running table answers duplicates.
+                self.settle(store, work, lease).await;
+            }
+            Err(definite) => {
+                self.release(store, lease, definite).await;
+                place.publish(Outcome::Unavailable);
+            }
+        }
+    }
+
+    /// Becomes the owner, or finds out whose the event is.
+    async fn claim(&self, store: &B::Store, queue: &str, work: &Work) -> Result<Lease, Outcome> {
+        let started = Instant::now();
+        let mut request = ClaimRequest {
+            key: work.claim_key.clone(),
+            token: Token::new(),
+            lease: work.source.policy.lease,
+            group: work.group.clone(),
+            queue: queue.to_owned(),
+            body_sha256: work.body_sha256.clone(),
+            ttl: work.ttl,
+            take_over: None,
+        };
+        let mut pause = Backoff::new(self.timing.backoff);
+        loop {
+            // The lease counts from before its claim is sent; a call that is sent again starts it anew.
+            let span = Span::start(&self.clock, request.lease);
+            let claimed = timeout(self.timing.claim_timeout, store.claim(&request)).await;
+            match claimed.unwrap_or_else(|_| Err(StoreError::Ambiguous("no answer in time".into()))) {
+                Ok(Claimed::Owner(grant)) => {
+                    self.telemetry.step(Step::Claim, started.elapsed());
+                    return Ok(Lease { key: request.key, token: request.token, grant, span });
+                }
+                Ok(Claimed::Duplicate(claim)) => return Err(self.duplicate(work, *claim)),
+                Ok(Claimed::InFlight { owner, .. }) => {
+                    let waits = work.source.policy.in_flight == InFlightPolicy::Wait;
+                    match pause.before(work.deadline).await {
+                        Ok(()) => {}
+                        Err(Late) if waits => return Err(Outcome::InFlight),
+                        Err(Late) => request.take_over = Some(owner),
+                    }
+                }
+                Err(error @ StoreError::Refused(_)) => return Err(self.store_failed(work, &error)),
+                // Perhaps applied: the same token meets its own write.
+                Err(error) => {
+                    if pause.before(work.deadline).await.is_err() {
+                        return Err(self.store_failed(work, &error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends until the queue confirms, with the same ids each time. The error says whether every attempt was
+    /// definitely refused; an ambiguous one is sent again, also behind the sender's 503, while the lease runs.
+    async fn enqueue(
+        &self,
+        queue: &B::Queue,
+        work: &Work,
+        message: &Message,
+        lease: &Lease,
+    ) -> Result<(), bool> {
+        let started = Instant::now();
+        let mut definite = true;
+        let mut pause = Backoff::new(self.timing.backoff);
+        loop {
+            let sent = timeout(self.timing.enqueue_timeout, queue.send(message, &lease.span)).await;
+            let error = match sent {
+                Ok(Ok(_)) => {
+                    self.telemetry.step(Step::Enqueue, started.elapsed());
+                    return Ok(());
+                }
+                Ok(Err(error)) => error,
+                Err(_) => QueueError::Ambiguous("no answer in time".into()),
+            };
+            let (tenant, source) = (&work.source.tenant, &work.source.name);
+            tracing::warn!(%tenant, %source, delivery = %work.delivery.id, %error, "enqueue failed");
+            definite &= error.is_definite();
+            if error.is_definite() {
+                return Err(definite);
+            }
+            pause.wait().await;
+        }
+    }
+
+    /// Records that the message is in the queue, for as long as it takes within the bound.
+    async fn settle(&self, store: &B::Store, work: &Work, lease: Lease) {
+        let started = Instant::now();
+        let claim = self.accepted_claim(work, &lease.grant, lease.token);
+        let settlement = Settlement { key: lease.key, claim };
+        let mut pause = Backoff::new(self.timing.backoff);
+        while started.elapsed() < self.timing.settle_for {
+            let settled = timeout(self.timing.claim_timeout, store.settle(&settlement)).await;
+            if matches!(settled, Ok(Ok(()))) {
+                self.telemetry.step(Step::Settle, started.elapsed());
+                return;
+            }
+            pause.wait().await;
+        }
+        self.telemetry.unsettled();
+        tracing::error!(key = settlement.key, "an accepted event could not be settled");
+    }
+
+    /// Gives a claim up after a failure; deletes it only where nothing can have been sent.
+    async fn release(&self, store: &B::Store, lease: Lease, definite: bool) {
+        let untouched = definite && !lease.grant.taken_over;
+        let how = if untouched { Release::Delete } else { Release::EndLease };
+        let released = store.release(&lease.key, lease.token, how);
+        // What is not released lapses by itself.
+        let _ = timeout(self.timing.claim_timeout, released).await;
+    }
+
+    fn message(&self, work: &Work, grant: &Grant) -> Result<Message, Outcome> {
+        let message = work.envelope(grant, self.is_late(grant)).message();
+        match message.check(self.max_message) {
+            Ok(()) => Ok(message),
+            Err(error) => {
+                let (tenant, source) = (&work.source.tenant, &work.source.name);
+                tracing::warn!(%tenant, %source, delivery = %work.delivery.id, %error, "not sent");
+                Err(match error {
+                    MessageError::TooLarge { .. } => Outcome::TooLarge,
+                    MessageError::Invalid { .. } => Outcome::PluginFault,
+                })
+            }
+        }
+    }
+
+    /// Whether a first message of the generation may be older than the broker's memory.
+    fn is_late(&self, grant: &Grant) -> bool {
+        let age = Duration::from_millis(self.clock.wall_ms().saturating_sub(grant.first_at));
+        age + self.timing.enqueue_timeout >= self.timing.window
+    }
+
+    fn accepted_claim(&self, work: &Work, grant: &Grant, token: Token) -> Claim {
+        let now = self.clock.wall_ms();
+        Claim {
+            version: RECORD_VERSION,
+            state: State::Accepted,
+            token,
+            lease_until: 0,
+            first_at: grant.first_at,
+            accepted_at: Some(now),
+            generation: grant.generation,
+            group: grant.group.clone(),
+            queue: grant.queue.clone(),
+            body_sha256: work.body_sha256.clone(),
+            response: Some(work.response.clone()),
+            expires_at: whole_seconds_up(now + millis(work.ttl)),
+        }
+    }
+
+    fn duplicate(&self, work: &Work, claim: Claim) -> Outcome {
+        if claim.body_sha256 != work.body_sha256 {
+            self.telemetry.other_body(&work.source.metrics);
+            let (tenant, source) = (&work.source.tenant, &work.source.name);
+            tracing::warn!(%tenant, %source, delivery = %work.delivery.id, "known id, other body");
+        }
+        Outcome::Duplicate(claim.response.unwrap_or_else(|| work.response.clone()))
+    }
+
+    fn store_failed(&self, work: &Work, error: &StoreError) -> Outcome {
+        let (tenant, source) = (&work.source.tenant, &work.source.name);
+        tracing::error!(%tenant, %source, delivery = %work.delivery.id, %error, "not accepted");
+        Outcome::Unavailable
+    }
+}
+
+impl Work {
+    /// What the first owner of an event sends with.
+    fn first_grant(&self, queue: &str, now: u64) -> Grant {
+        Grant {
+            generation: 0,
+            group: self.group.clone(),
+            queue: queue.to_owned(),
+            first_at: now,
+            taken_over: false,
+        }
+    }
+
+    fn envelope<'a>(&'a self, grant: &'a Grant, possible_duplicate: bool) -> Envelope<'a> {
+        let ready = self.source.state.as_ref().ok();
+        let manifest = ready.map(|ready| ready.plugin.manifest());
+        Envelope {
+            delivery: &self.delivery,
+            event: &self.event,
+            key: &self.key,
+            group_id: &grant.group,
+            plugin: manifest.map_or("", |manifest| &manifest.name),
+            plugin_version: manifest.map_or("", |manifest| &manifest.version),
+            generation: grant.generation,
+            possible_duplicate,
+            withheld: is_withheld,
+            signature_header: ready.and_then(|ready| ready.signature_header.as_deref()),
+        }
+    }
+}
+
+/// The answer where neither the plugin nor the provider demands another.
+fn default_response(key: &EventKey, delivery: &Delivery, status: Option<u16>) -> Response {
+    let body = serde_json::json!({
+        "event_id": key.public_id(),
+        "delivery_id": delivery.id.to_string(),
+    });
+    Response {
+        status,
+        headers: vec![("content-type".into(), "application/json".into())],
+        body: body.to_string().into(),
+    }
+}
+
+/// A pause that doubles, up to a second.
+struct Backoff(Duration);
+
+/// The deadline has come.
+struct Late;
+
+impl Backoff {
+    fn new(first: Duration) -> Self {
+        Self(first)
+    }
+
+    async fn wait(&mut self) {
+        sleep(self.0).await;
+        self.0 = (self.0 * 2).min(Duration::from_secs(1));
+    }
+
+    /// Waits, unless the deadline has come; then not any longer than until it.
+    async fn before(&mut self, deadline: Instant) -> Result<(), Late> {
+        if Instant::now() >= deadline {
+            return Err(Late);
+        }
+        let _ = timeout_at(deadline, self.wait()).await;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The events being worked on in this process, so that copies of one event share one outcome.
+//!
+//! Entered only after authentication, left by a guard, also on panic: a leader that ends without an outcome
+//! leaves its followers with a closed channel, never waiting.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::watch;
+
+use crate::outcome::Outcome;
+
+/// An outcome to come.
+pub(super) type Awaited = watch::Receiver<Option<Outcome>>;
+
+/// The running events by claim key.
+pub(super) struct Running {
+    table: Arc<DashMap<String, Leader>>,
+    count: Gauge,
+}
+
+struct Leader {
+    outcome: Awaited,
+    body_sha256: String,
+}
+
+/// A delivery's part in its event.
+pub(super) enum Entered {
+    /// It does the work.
+    Leader {
+        /// Its place in the table.
+        place: Place,
+        /// What it will publish.
+        outcome: Awaited,
+    },
+    /// Another one does.
+    Follower {
+        /// What that one will publish.
+        outcome: Awaited,
+        /// Whether both have the same body.
+        same_body: bool,
+    },
+}
+
+impl Running {
+    /// An empty table that keeps count.
+    pub(super) fn new(count: Gauge) -> Self {
+        Self { table: Arc::default(), count }
+    }
+
+    /// Enters a delivery of an event.
+    pub(super) fn enter(&self, key: &str, body_sha256: &str) -> Entered {
+        match self.table.entry(key.to_owned()) {
+            Entry::Occupied(leader) => Entered::Follower {
+                outcome: leader.get().outcome.clone(),
+                same_body: leader.get().body_sha256 == body_sha256,
+            },
+            Entry::Vacant(vacant) => {
+                let (publish, outcome) = watch::channel(None);
+                vacant.insert(Leader {
+                    outcome: outcome.clone(),
+                    body_sha256: body_sha256.to_owned(),
+                });
+                self.count.inc();
+                let (table, count) = (Arc::clone(&self.table), self.count.clone());
+                let place = Place { table, count, key: key.to_owned(), publish };
+                Entered::Leader { place, outcome }
+            }
+        }
+    }
+}
+
+/// A leader's place, left when it is dropped.
+pub(super) struct Place {
+    table: Arc<DashMap<String, Leader>>,
+    count: Gauge,
+    key: String,
+    publish: watch::Sender<Option<Outcome>>,
+}
+
+impl Place {
+    /// Tells everybody who waits. The place is still held.
+    pub(super) fn publish(&self, outcome: Outcome) {
+        self.publish.send_replace(Some(outcome));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.table.remove(&self.key);
+        self.count.dec();
+    }
+}
