@@ -12,3 +12,5 @@ pub mod tenants;
 pub mod backend;
 pub mod outcome;
 pub mod pipeline;
+pub mod failpoint;
+pub mod http;

@@ -1,0 +1,44 @@
+//! Places where tests kill this process, as a power cut or the kernel would: no destructor, no flush.
+//!
+//! `FAILPOINTS="NAME=3*off->return"` kills it the fourth time it comes by NAME. Absent from release builds.
+
+#[cfg(all(feature = "failpoints", not(debug_assertions)))]
+compile_error!("fail points have no place in a release build: build without --features failpoints");
+
+/// Before a batch's transaction begins.
+pub const BEFORE_COMMIT: &str = "before-commit";
+/// With the batch written, but not committed.
+pub const INSIDE_COMMIT: &str = "inside-commit";
+/// With the batch durable, but nobody told.
+pub const AFTER_COMMIT: &str = "after-commit";
+/// With the outcome known to the connection, but no byte of the answer sent.
+pub const BEFORE_ANSWER: &str = "before-answer";
+/// With some bytes of the answer sent.
+pub const INSIDE_ANSWER: &str = "inside-answer";
+
+/// Kills the process if a test says so.
+#[cfg(feature = "failpoints")]
+pub fn here(name: &str) {
+    fail::eval(name, |_| {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        loop {
+            std::thread::park();
+        }
+    });
+}
+
+/// Reads what tests ask for from the environment.
+#[cfg(feature = "failpoints")]
+pub fn setup() {
+    // Kept for as long as the process lives.
+    std::mem::forget(fail::FailScenario::setup());
+}
+
+/// Nothing, in a build without fail points.
+#[cfg(not(feature = "failpoints"))]
+#[inline]
+pub fn here(_: &str) {}
+
+/// Nothing, in a build without fail points.
+#[cfg(not(feature = "failpoints"))]
+pub fn setup() {}
