@@ -5,9 +5,10 @@ use http::Response;
 use crate::outcome::Answer;
 
 #[cfg(not(feature = "failpoints"))]
-pub(super) type AnswerBody = http_body_util::Full<bytes::Bytes>;
+/// The body of an answer.
+pub type AnswerBody = http_body_util::Full<bytes::Bytes>;
 #[cfg(feature = "failpoints")]
-pub(super) use torn::AnswerBody;
+pub use torn::AnswerBody;
 
 /// The response for an answer. Its headers were checked when they were made; one that is none is left out.
 pub(super) fn response(answer: Answer, delivery: uuid::Uuid) -> Response<AnswerBody> {
@@ -38,7 +39,8 @@ mod torn {
 
     use crate::failpoint;
 
-    pub(in crate::http) struct AnswerBody {
+    /// Two halves with a place between them.
+    pub struct AnswerBody {
         rest: Bytes,
         /// What is sent before the fail point; the connection flushes it while the body waits.
         head: Option<Bytes>,
