@@ -12,5 +12,6 @@ pub mod tenants;
 pub mod backend;
 pub mod outcome;
 pub mod pipeline;
+pub mod embedded;
 pub mod failpoint;
 pub mod http;

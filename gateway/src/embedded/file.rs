@@ -1,0 +1,171 @@
+//! The database's directory: made once, opened with care.
+//!
+//! A marker tells "never been" from "gone": where it stands, a missing or empty file is an error, never a new
+//! database.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use redb::{Builder, Database, DatabaseError, StorageError};
+
+use super::format::Tables;
+
+const DATABASE: &str = "hookgate.redb";
+const MARKER: &str = "FORMAT";
+const MARKER_TEXT: &str = "Hookgate embedded store and queue, format 1\n";
+/// Pages that are kept in memory, in bytes.
+const CACHE: usize = 64 << 20;
+
+/// Why the database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The directory or a file in it cannot be used.
+    #[error("cannot use {}: {reason}\nhint: {}", path.display(), hint(reason))]
+    Io {
+        /// What was used.
+        path: PathBuf,
+        /// The system's word for it.
+        #[source]
+        reason: io::Error,
+    },
+    /// Another process has it.
+    #[error(
+        "{} is open in another process\n\
+         hint: stop the other gateway, or give this one its own `store.path`",
+        path.display()
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The directory was used before, but the file is not there.
+    #[error(
+        "{} is missing, although its directory was used before\n\
+         hint: restore it from a backup; only if its events may be lost, remove {} and start anew",
+        path.display(), marker.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The marker.
+        marker: PathBuf,
+    },
+    /// Made by another format.
+    #[error("{} says {found:?}, which this gateway does not read", marker.display())]
+    Format {
+        /// The marker.
+        marker: PathBuf,
+        /// What it says.
+        found: String,
+    },
+    /// The file is damaged.
+    #[error(
+        "{} is damaged: {reason}\n\
+         hint: nothing was changed; keep a copy and restore from a backup",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
+}
+
+fn hint(reason: &io::Error) -> &'static str {
+    match reason.kind() {
+        io::ErrorKind::PermissionDenied => "the gateway's user needs to read and write it",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space; what was acknowledged is safe"
+        }
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "`store.path` names a directory, not a file"
+        }
+        _ => "check `store.path`",
+    }
+}
+
+impl OpenError {
+    pub(super) fn damaged(directory: &Path, reason: String) -> Self {
+        Self::Damaged { path: directory.join(DATABASE), reason }
+    }
+}
+
+/// Opens the database of this directory and checks every page of it; makes it where there has never been one.
+pub(super) fn open(directory: &Path) -> Result<Database, OpenError> {
+    let io_error = |path: &Path| {
+        let path = path.to_owned();
+        move |reason| OpenError::Io { path, reason }
+    };
+    fs::create_dir_all(directory).map_err(io_error(directory))?;
+    let (path, marker) = (directory.join(DATABASE), directory.join(MARKER));
+    match fs::read_to_string(&marker) {
+        Ok(text) if text == MARKER_TEXT => existing(path, marker),
+        Ok(found) => Err(OpenError::Format { marker, found }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let database = fresh(&path)?;
+            write_marker(directory, &marker).map_err(io_error(&marker))?;
+            Ok(database)
+        }
+        Err(reason) => Err(OpenError::Io { path: marker, reason }),
+    }
+}
+
+fn existing(path: PathBuf, marker: PathBuf) -> Result<Database, OpenError> {
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.len() > 0 => {
+            builder().open(&path).map_err(|error| refused(&path, error))
+        }
+        Ok(_) => Err(OpenError::Missing { path, marker }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(OpenError::Missing { path, marker })
+        }
+        Err(reason) => Err(OpenError::Io { path, reason }),
+    }
+}
+
+fn fresh(path: &Path) -> Result<Database, OpenError> {
+    let database = builder().create(path).map_err(|error| refused(path, error))?;
+    let make_tables = || -> Result<(), super::format::RecordError> {
+        let transaction = database.begin_write()?;
+        drop(Tables::open(&transaction)?);
+        Ok(transaction.commit()?)
+    };
+    make_tables().map_err(|error| OpenError::Damaged {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(database)
+}
+
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    // Without it, damage inside a cleanly closed file would show as wrong answers.
+    builder.set_check_integrity_on_open(true).set_cache_size(CACHE);
+    builder
+}
+
+/// The marker follows the database onto the disk, never the other way round.
+fn write_marker(directory: &Path, marker: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()?;
+    fs::write(marker, MARKER_TEXT)?;
+    File::open(marker)?.sync_all()?;
+    File::open(directory)?.sync_all()
+}
+
+fn refused(path: &Path, error: DatabaseError) -> OpenError {
+    let path = path.to_owned();
+    match error {
+        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
+            OpenError::InUse { path }
+        }
+        DatabaseError::Storage(StorageError::Io(reason))
+            if reason.kind() != io::ErrorKind::InvalidData
+                && reason.kind() != io::ErrorKind::UnexpectedEof =>
+        {
+            OpenError::Io { path, reason }
+        }
+        other => OpenError::Damaged { path, reason: other.to_string() },
+    }
+}

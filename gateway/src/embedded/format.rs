@@ -1,0 +1,109 @@
+//! What stands in the database's tables, and how it is written.
+//!
+//! Few tables, and only one of them keyed by what providers choose: each random key of a batch costs a page.
+//! Messages are in the order of their sequence, which is every group's order too.
+
+use bytes::Bytes;
+use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
+
+use crate::queue::Held;
+use crate::store::Claim;
+
+/// Claim records as JSON, by claim key.
+const CLAIMS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("claims");
+/// Claim keys by (`expires_at` in seconds, a number that tells equal ones apart).
+const EXPIRY: TableDefinition<'_, (u64, u64), &str> = TableDefinition::new("expiry");
+/// Messages by sequence: the length of the JSON head in 4 bytes, the head, the body.
+pub(super) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
+/// When deduplication ids that no claim remembers were sent (ms since 1970): those of later generations.
+const SENT: TableDefinition<'_, &str, u64> = TableDefinition::new("sent");
+/// Numbers of the database itself.
+const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
+
+const NEXT_SEQUENCE: &str = "next-sequence";
+
+/// What is wrong with a record, or with the database under it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    #[error(transparent)]
+    Database(#[from] redb::Error),
+    #[error("a record is damaged: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("a message is damaged: it is shorter than its head says")]
+    Short,
+}
+
+macro_rules! from_redb {
+    ($($error:ty),*) => {$(
+        impl From<$error> for RecordError {
+            fn from(error: $error) -> Self {
+                Self::Database(error.into())
+            }
+        }
+    )*};
+}
+from_redb!(redb::TransactionError, redb::TableError, redb::StorageError, redb::CommitError);
+
+/// The tables, open for writing.
+pub(super) struct Tables<'a> {
+    pub(super) claims: Table<'a, &'static str, &'static [u8]>,
+    pub(super) expiry: Table<'a, (u64, u64), &'static str>,
+    pub(super) messages: Table<'a, u64, &'static [u8]>,
+    pub(super) sent: Table<'a, &'static str, u64>,
+    numbers: Table<'a, &'static str, u64>,
+}
+
+impl<'a> Tables<'a> {
+    /// Opens the tables, making those that are not there.
+    pub(super) fn open(transaction: &'a WriteTransaction) -> Result<Self, RecordError> {
+        Ok(Self {
+            claims: transaction.open_table(CLAIMS)?,
+            expiry: transaction.open_table(EXPIRY)?,
+            messages: transaction.open_table(MESSAGES)?,
+            sent: transaction.open_table(SENT)?,
+            numbers: transaction.open_table(NUMBERS)?,
+        })
+    }
+
+    pub(super) fn claim(&self, key: &str) -> Result<Option<Claim>, RecordError> {
+        let found = self.claims.get(key)?;
+        found.map(|record| Ok(serde_json::from_slice(record.value())?)).transpose()
+    }
+
+    pub(super) fn set_next_sequence(&mut self, next: u64) -> Result<(), RecordError> {
+        self.numbers.insert(NEXT_SEQUENCE, next)?;
+        Ok(())
+    }
+}
+
+/// The sequence of the next message.
+pub(super) fn next_sequence(database: &Database) -> Result<u64, RecordError> {
+    let transaction = database.begin_read()?;
+    let numbers = transaction.open_table(NUMBERS)?;
+    Ok(numbers.get(NEXT_SEQUENCE)?.map_or(1, |next| next.value()))
+}
+
+pub(super) fn read_claim(database: &Database, key: &str) -> Result<Option<Claim>, RecordError> {
+    let transaction = database.begin_read()?;
+    let claims = transaction.open_table(CLAIMS)?;
+    let found = claims.get(key)?;
+    found.map(|record| Ok(serde_json::from_slice(record.value())?)).transpose()
+}
+
+pub(super) fn encode_message(held: &Held) -> Result<Vec<u8>, RecordError> {
+    let mut record = vec![0; 4];
+    serde_json::to_writer(&mut record, held)?;
+    let head = u32::try_from(record.len() - 4).unwrap_or(u32::MAX);
+    record[..4].copy_from_slice(&head.to_be_bytes());
+    record.extend_from_slice(&held.message.body);
+    Ok(record)
+}
+
+pub(super) fn decode_message(record: &[u8]) -> Result<Held, RecordError> {
+    let (length, rest) = record.split_first_chunk().ok_or(RecordError::Short)?;
+    let length = u32::from_be_bytes(*length) as usize;
+    let (head, body) = rest.split_at_checked(length).ok_or(RecordError::Short)?;
+    let mut held: Held = serde_json::from_slice(head)?;
+    held.message.body = Bytes::copy_from_slice(body);
+    Ok(held)
+}
