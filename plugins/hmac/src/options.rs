@@ -17,7 +17,7 @@ pub(crate) struct Options {
     pub(crate) algorithm: MacAlgorithm,
     pub(crate) encoding: Encoding,
     pub(crate) prefix: String,
-    pub(crate) separator: Option<char>,
+    pub(crate) separator: Option<u8>,
     pub(crate) signed: Vec<Piece>,
     pub(crate) timestamp: Option<Locator>,
     pub(crate) timestamp_unit: TimeUnit,
@@ -131,16 +131,15 @@ fn signed() -> Result<Vec<Piece>, Rejection> {
     template::parse(&template).map_err(|problem| wrong("signed", &problem))
 }
 
-fn separator() -> Result<Option<char>, Rejection> {
+fn separator() -> Result<Option<u8>, Rejection> {
     let Some(text) = option("separator") else {
         return Ok(None);
     };
-    let mut characters = text.chars();
-    match (characters.next(), characters.next()) {
-        (separator, None) => Ok(separator),
+    match text.as_bytes() {
+        [separator] if separator.is_ascii() => Ok(Some(*separator)),
         _ => Err(wrong(
             "separator",
-            "is more than one character; spaces around elements never count",
+            "is not one ASCII character; spaces around elements never count",
         )),
     }
 }

@@ -37,7 +37,7 @@ impl Provider for Stripe {
 /// Verifies the signature and returns when it was made, in milliseconds since 1970.
 fn verify() -> Result<u64, Rejection> {
     let header = delivery::signature_header("stripe-signature")?;
-    let elements = Elements::new(&header, ',');
+    let elements = Elements::new(&header, b',');
     let text = elements
         .value("t")
         .map_err(|_| Rejection::malformed("Stripe-Signature: two different t"))?
