@@ -163,11 +163,13 @@ fn run_cargo(
 
 fn cargo(directory: &Path) -> Command {
     let mut command = Command::new(program("CARGO", "cargo"));
-    // Flags for the machine's own processor and linker would break the WebAssembly build.
+    // Flags for the machine's own processor and linker would break the WebAssembly build; colours
+    // would hide which lines are progress.
     command
         .current_dir(directory)
         .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("CARGO_TERM_COLOR", "never");
     command
 }
 
@@ -199,12 +201,11 @@ fn sort_lines(pipe: impl Read, progress: &mut impl FnMut(&str)) -> io::Result<St
     for line in BufReader::new(pipe).split(b'\n') {
         let line = line?;
         let line = String::from_utf8_lossy(&line);
-        match progress_of(&line) {
-            Some(text) => progress(text),
-            None => {
-                complaints.push_str(&line);
-                complaints.push('\n');
-            }
+        if let Some(text) = progress_of(&line) {
+            progress(text);
+        } else {
+            complaints.push_str(&line);
+            complaints.push('\n');
         }
     }
     Ok(complaints)
