@@ -78,8 +78,12 @@ fn named(name: &str) -> Result<Piece, String> {
         "url" => Piece::Url,
         "timestamp" => Piece::Timestamp,
         "id" => Piece::Id,
+        _ if !name.bytes().any(|byte| byte == b':') => {
+            return Err(["holds an unknown {", name, "}"].concat());
+        }
         _ => Piece::Located(
-            Locator::parse(name).map_err(|problem| ["{", name, "} ", problem].concat())?,
+            Locator::parse(name)
+                .map_err(|problem| ["holds {", name, "}, which ", problem].concat())?,
         ),
     })
 }

@@ -7,6 +7,7 @@
     unsafe_code,
     unreachable_pub,
     clippy::all,
+    clippy::pedantic,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

@@ -8,6 +8,7 @@ use crate::bindings::hookgate::provider::types::{JsonError, JsonValue, Pair, Rej
 use crate::elements::same;
 
 pub use host::{body, body_length, external_url, method, now, target};
+pub use host::{form as form_pairs, headers as header_values, query as query_pairs};
 
 /// The one value of a header, spaces around it cut. None where the header is absent or empty.
 ///
@@ -71,6 +72,18 @@ pub enum Json {
 }
 
 impl Json {
+    /// The value at an RFC 6901 pointer as it is; an object or an array as its source text.
+    ///
+    /// # Errors
+    ///
+    /// The document is not JSON, an object on the path has the key twice, or the pointer is not one.
+    pub fn value(&self, pointer: &str) -> Result<Option<JsonValue>, JsonError> {
+        match self {
+            Json::Body => host::json(pointer),
+            Json::Text(document) => host::json_in(document.as_bytes(), pointer),
+        }
+    }
+
     /// The string, number or boolean at an RFC 6901 pointer, as text; a number as the source spells it.
     ///
     /// None where there is nothing, `null`, or no JSON document at all: an authentic delivery that is
@@ -81,7 +94,7 @@ impl Json {
     /// Malformed where an object on the path has the key twice, the value is an object or an array, or
     /// the pointer is not one.
     pub fn text(&self, pointer: &str) -> Result<Option<String>, Rejection> {
-        match self.find(pointer) {
+        match self.value(pointer) {
             Ok(None | Some(JsonValue::Null)) | Err(JsonError::Malformed) => Ok(None),
             Ok(Some(JsonValue::Text(text) | JsonValue::Number(text))) => Ok(Some(text)),
             Ok(Some(JsonValue::Boolean(value))) => {
@@ -115,13 +128,6 @@ impl Json {
     pub fn required_text(&self, pointer: &str) -> Result<String, Rejection> {
         self.text(pointer)?
             .ok_or_else(|| malformed(&["json ", pointer, ": absent"]))
-    }
-
-    fn find(&self, pointer: &str) -> Result<Option<JsonValue>, JsonError> {
-        match self {
-            Json::Body => host::json(pointer),
-            Json::Text(document) => host::json_in(document.as_bytes(), pointer),
-        }
     }
 }
 

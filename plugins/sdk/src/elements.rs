@@ -60,7 +60,11 @@ impl<'a> Elements<'a> {
             .filter(|value| !value.is_empty())
     }
 
-    /// The one value of `name`: none where there is none, an error where two differ.
+    /// The one value of `name`; none where there is none.
+    ///
+    /// # Errors
+    ///
+    /// Ambiguous where two differ.
     pub fn value(self, name: &str) -> Result<Option<&'a str>, Ambiguous> {
         same(self.values(name))
     }

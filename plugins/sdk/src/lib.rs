@@ -19,9 +19,9 @@ pub mod verification;
 
 pub use bindings::hookgate::provider::source;
 pub use bindings::hookgate::provider::types::{
-    BodyDigest, DigestAlgorithm, Encoding, Event, JsonValue, JwksKey, JwtAlgorithm, Key,
-    MacAlgorithm, MacRequest, Part, Rejection, Response, Segment, Signature, SignatureScheme,
-    Verdict,
+    BodyDigest, DigestAlgorithm, Encoding, Event, JsonError, JsonValue, JwksKey, JwtAlgorithm, Key,
+    MacAlgorithm, MacRequest, Pair, Part, RejectKind, Rejection, Response, Segment, Signature,
+    SignatureScheme, Verdict,
 };
 pub use delivery::Json;
 pub use elements::{Ambiguous, Elements};
@@ -42,8 +42,25 @@ pub trait Provider {
 
 /// Exports a [`Provider`] as the component's world.
 ///
-/// ```ignore
+/// ```no_run
+/// use hookgate_sdk::{
+///     Event, Json, MacAlgorithm, Message, Provider, Rejection, Signature, Verdict, delivery,
+/// };
+///
+/// struct Acme;
+///
 /// hookgate_sdk::provider!(Acme);
+///
+/// impl Provider for Acme {
+///     const MANIFEST: &'static str = r#"{ "v": 1, "name": "acme" }"#;
+///
+///     fn handle() -> Result<Verdict, Rejection> {
+///         let header = delivery::signature_header("acme-signature")?;
+///         let signature = [Signature::hex(&header)];
+///         Message::new().body().verify_mac(MacAlgorithm::HmacSha256, "secret", signature)?;
+///         Event { id: Json::Body.text("/id")?, ..Event::default() }.accept()
+///     }
+/// }
 /// ```
 #[macro_export]
 macro_rules! provider {
