@@ -1,0 +1,158 @@
+//! The delivery, read with the refusals that every provider needs.
+//!
+//! A value that two readers could read differently (a header or a parameter with two values, a JSON
+//! object with a key twice) refuses the delivery. Only what is asked for is copied out of the host.
+
+use crate::bindings::hookgate::provider::delivery as host;
+use crate::bindings::hookgate::provider::types::{JsonError, JsonValue, Pair, Rejection};
+use crate::elements::same;
+
+pub use host::{body, body_length, external_url, method, now, target};
+pub use host::{form as form_pairs, headers as header_values, query as query_pairs};
+
+/// The one value of a header, spaces around it cut. None where the header is absent or empty.
+///
+/// # Errors
+///
+/// Malformed where two values differ, or the value is not UTF-8.
+pub fn header(name: &str) -> Result<Option<String>, Rejection> {
+    let values = host::headers(name);
+    let Ok(value) = same(values.into_iter()) else {
+        return Err(malformed(&["header ", name, ": two different values"]));
+    };
+    value
+        .map(|value| text_of(&value, name))
+        .transpose()
+        .map(Option::flatten)
+}
+
+/// The one value of the signature's header.
+///
+/// # Errors
+///
+/// Missing signature where it is absent or empty; malformed as for [`header`].
+pub fn signature_header(name: &str) -> Result<String, Rejection> {
+    header(name)?
+        .ok_or_else(|| Rejection::missing_signature(["header ", name, ": absent"].concat()))
+}
+
+/// The one value of a parameter of the query, decoded.
+///
+/// # Errors
+///
+/// Malformed where two values differ, or the value is not UTF-8.
+pub fn query(name: &str) -> Result<Option<String>, Rejection> {
+    parameter(host::query(), name)
+}
+
+/// The one value of a field of a form-encoded body, decoded.
+///
+/// # Errors
+///
+/// Malformed where two values differ, or the value is not UTF-8.
+pub fn form(name: &str) -> Result<Option<String>, Rejection> {
+    parameter(host::form(), name)
+}
+
+/// Whether the body's content type is this one, whatever its case and parameters.
+pub fn has_content_type(media_type: &str) -> bool {
+    let Some(found) = host::header("content-type") else {
+        return false;
+    };
+    let essence = found.split(';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(media_type)
+}
+
+/// A JSON document, looked into by the host.
+pub enum Json {
+    /// The body.
+    Body,
+    /// Another text, such as a form field's value.
+    Text(String),
+}
+
+impl Json {
+    /// The value at an RFC 6901 pointer as it is; an object or an array as its source text.
+    ///
+    /// # Errors
+    ///
+    /// The document is not JSON, an object on the path has the key twice, or the pointer is not one.
+    pub fn value(&self, pointer: &str) -> Result<Option<JsonValue>, JsonError> {
+        match self {
+            Json::Body => host::json(pointer),
+            Json::Text(document) => host::json_in(document.as_bytes(), pointer),
+        }
+    }
+
+    /// The string, number or boolean at an RFC 6901 pointer, as text; a number as the source spells it.
+    ///
+    /// None where there is nothing, `null`, or no JSON document at all: an authentic delivery that is
+    /// not JSON merely lacks the value.
+    ///
+    /// # Errors
+    ///
+    /// Malformed where an object on the path has the key twice, the value is an object or an array, or
+    /// the pointer is not one.
+    pub fn text(&self, pointer: &str) -> Result<Option<String>, Rejection> {
+        match self.value(pointer) {
+            Ok(None | Some(JsonValue::Null)) | Err(JsonError::Malformed) => Ok(None),
+            Ok(Some(JsonValue::Text(text) | JsonValue::Number(text))) => Ok(Some(text)),
+            Ok(Some(JsonValue::Boolean(value))) => {
+                Ok(Some(if value { "true" } else { "false" }.into()))
+            }
+            Ok(Some(JsonValue::Raw(_))) => Err(malformed(&["json ", pointer, ": not a scalar"])),
+            Err(JsonError::DuplicateKey) => Err(malformed(&["json ", pointer, ": duplicate key"])),
+            Err(JsonError::BadPointer) => Err(malformed(&["json ", pointer, ": not a pointer"])),
+        }
+    }
+
+    /// The first of the pointers that finds a value, as [`Json::text`] finds it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Json::text`].
+    pub fn first_text(&self, pointers: &[&str]) -> Result<Option<String>, Rejection> {
+        for pointer in pointers {
+            if let Some(text) = self.text(pointer)? {
+                return Ok(Some(text));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The value at the pointer, which every delivery of this provider has.
+    ///
+    /// # Errors
+    ///
+    /// Malformed where it is absent, and as for [`Json::text`].
+    pub fn required_text(&self, pointer: &str) -> Result<String, Rejection> {
+        self.text(pointer)?
+            .ok_or_else(|| malformed(&["json ", pointer, ": absent"]))
+    }
+}
+
+fn parameter(pairs: Vec<Pair>, name: &str) -> Result<Option<String>, Rejection> {
+    let values = pairs
+        .into_iter()
+        .filter(|pair| pair.name == name.as_bytes());
+    match same(values.map(|pair| pair.value)) {
+        Ok(value) => value
+            .map(|value| text_of(&value, name))
+            .transpose()
+            .map(Option::flatten),
+        Err(_) => Err(malformed(&["parameter ", name, ": two different values"])),
+    }
+}
+
+fn text_of(value: &[u8], name: &str) -> Result<Option<String>, Rejection> {
+    match core::str::from_utf8(value) {
+        Ok(text) => Ok(Some(text.trim_ascii())
+            .filter(|text| !text.is_empty())
+            .map(String::from)),
+        Err(_) => Err(malformed(&[name, ": not UTF-8"])),
+    }
+}
+
+fn malformed(parts: &[&str]) -> Rejection {
+    Rejection::malformed(parts.concat())
+}
