@@ -24,7 +24,9 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn wall_ms(&self) -> u64 {
         #[allow(clippy::disallowed_methods, reason = "this is the clock seam")]
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -44,7 +46,10 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock that shows this wall time, in ms since 1970.
     pub fn at(wall_ms: u64) -> Arc<Self> {
-        Arc::new(Self { wall_ms: wall_ms.into(), monotonic_ms: AtomicU64::new(0) })
+        Arc::new(Self {
+            wall_ms: wall_ms.into(),
+            monotonic_ms: AtomicU64::new(0),
+        })
     }
 
     /// Moves both clocks forward.

@@ -45,7 +45,14 @@ impl Hash {
 
     /// The digest of these bytes.
     pub fn of(self, bytes: &[u8]) -> Vec<u8> {
-        digest::digest(self.digest(), bytes).as_ref().to_vec()
+        self.of_pieces([bytes])
+    }
+
+    /// The digest of these pieces, one behind the other.
+    pub fn of_pieces<'a>(self, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+        let mut context = digest::Context::new(self.digest());
+        pieces.into_iter().for_each(|piece| context.update(piece));
+        context.finish().as_ref().to_vec()
     }
 }
 
@@ -70,7 +77,10 @@ pub struct Sha256(digest::Context);
 
 impl Sha256 {
     /// Of nothing yet.
-    #[allow(clippy::new_without_default, reason = "an empty digest is no natural default")]
+    #[allow(
+        clippy::new_without_default,
+        reason = "an empty digest is no natural default"
+    )]
     pub fn new() -> Self {
         Self(digest::Context::new(&digest::SHA256))
     }
@@ -155,12 +165,17 @@ impl Key {
         if value.iter().all(u8::is_ascii_whitespace) {
             return Err(KeyError::Blank);
         }
-        if [b"${".as_slice(), b"$(", b"{{", b"%("].iter().any(|open| value.starts_with(open)) {
+        if [b"${".as_slice(), b"$(", b"{{", b"%("]
+            .iter()
+            .any(|open| value.starts_with(open))
+        {
             return Err(KeyError::Unexpanded);
         }
         let bytes = match form {
             KeyForm::Raw => value.to_vec(),
-            KeyForm::Hex => HEXLOWER_PERMISSIVE.decode(value).map_err(|_| KeyError::NotHex)?,
+            KeyForm::Hex => HEXLOWER_PERMISSIVE
+                .decode(value)
+                .map_err(|_| KeyError::NotHex)?,
             KeyForm::Base64 => base64(value)?,
             KeyForm::Whsec => base64(value.strip_prefix(b"whsec_").unwrap_or(value))?,
             KeyForm::Sha1 => Hash::Sha1.of(value),
@@ -171,19 +186,23 @@ impl Key {
         match strength {
             0 => Err(KeyError::Empty),
             length if length < MIN_KEY && !allow_weak => Err(KeyError::TooShort { length }),
-            _ => Ok(Self { bytes: bytes.into(), hmac: Default::default() }),
+            _ => Ok(Self {
+                bytes: bytes.into(),
+                hmac: Default::default(),
+            }),
         }
     }
 
     fn hmac(&self, hash: Hash) -> &hmac::Key {
-        self.hmac[hash as usize]
-            .get_or_init(|| Box::new(hmac::Key::new(hash.hmac(), &self.bytes)))
+        self.hmac[hash as usize].get_or_init(|| Box::new(hmac::Key::new(hash.hmac(), &self.bytes)))
     }
 }
 
 fn base64(value: &[u8]) -> Result<Vec<u8>, KeyError> {
     let padded = BASE64.decode(value);
-    padded.or_else(|_| BASE64_NOPAD.decode(value)).map_err(|_| KeyError::NotBase64)
+    padded
+        .or_else(|_| BASE64_NOPAD.decode(value))
+        .map_err(|_| KeyError::NotBase64)
 }
 
 /// The secrets of a source by the manifest's names for them; several values of one are active at once while
@@ -215,7 +234,12 @@ pub enum Piece<'a> {
 }
 
 /// Which of the keys the signature fits, by its place; none where it fits none.
-pub fn verify_mac(mac: Mac, keys: &[Key], message: &[Piece<'_>], signature: &[u8]) -> Option<usize> {
+pub fn verify_mac(
+    mac: Mac,
+    keys: &[Key],
+    message: &[Piece<'_>],
+    signature: &[u8],
+) -> Option<usize> {
     keys.iter().position(|key| match (mac, message) {
         // The commonest form needs one pass and no second comparison.
         (Mac::Hmac(hash), [Piece::Bytes(whole)]) => {
@@ -242,11 +266,7 @@ fn compute_mac(mac: Mac, key: &Key, message: &[Piece<'_>]) -> Vec<u8> {
             pieces.for_each(|piece| context.update(piece));
             context.sign().as_ref().to_vec()
         }
-        Mac::Plain(hash) => {
-            let mut context = digest::Context::new(hash.digest());
-            pieces.for_each(|piece| context.update(piece));
-            context.finish().as_ref().to_vec()
-        }
+        Mac::Plain(hash) => hash.of_pieces(pieces),
     }
 }
 

@@ -108,7 +108,10 @@ pub struct Rejection {
 impl Rejection {
     /// A refusal of `kind` because of `reason`.
     pub fn new(kind: RejectKind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into() }
+        Self {
+            kind,
+            reason: reason.into(),
+        }
     }
 }
 
@@ -161,7 +164,9 @@ mod body_text {
     pub fn serialize<S: Serializer>(body: &Bytes, to: S) -> Result<S::Ok, S::Error> {
         let body = match std::str::from_utf8(body) {
             Ok(text) => Body::Text(text.into()),
-            Err(_) => Body::Base64 { base64: data_encoding::BASE64.encode(body) },
+            Err(_) => Body::Base64 {
+                base64: data_encoding::BASE64.encode(body),
+            },
         };
         serde::Serialize::serialize(&body, to)
     }

@@ -60,9 +60,18 @@ impl Embedded {
             .map_err(|error| OpenError::damaged(directory, error.to_string()))?;
         let shared: Shared = Arc::new(ArcSwapOption::from_pointee(database));
         let (sender, requests) = mpsc::channel(WAITING);
-        writer::Writer::new(directory.to_owned(), Arc::clone(&shared), clock, window, next)
-            .start(requests);
-        Ok(Self { database: shared, writer: sender })
+        writer::Writer::new(
+            directory.to_owned(),
+            Arc::clone(&shared),
+            clock,
+            window,
+            next,
+        )
+        .start(requests);
+        Ok(Self {
+            database: shared,
+            writer: sender,
+        })
     }
 
     /// The claim of that key, for tests and operators.
@@ -95,7 +104,9 @@ impl Browse for Embedded {
             let transaction = database.begin_read()?;
             let messages = transaction.open_table(format::MESSAGES)?;
             let behind = messages.range(after.saturating_add(1)..)?.take(limit);
-            behind.map(|entry| format::decode_message(entry?.1.value())).collect()
+            behind
+                .map(|entry| format::decode_message(entry?.1.value()))
+                .collect()
         };
         read().map_err(|error| QueueError::Refused(error.to_string()))
     }

@@ -1,9 +1,7 @@
 //! Bytes as text: the encodings of signatures and digests. Decoding is strict, so that no two texts that a
 //! careless decoder would take for each other count as one signature.
 
-use data_encoding::{
-    BASE64, BASE64URL, BASE64URL_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE, HEXUPPER,
-};
+use data_encoding::{BASE64, BASE64URL, BASE64URL_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE, HEXUPPER};
 
 /// How bytes are written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,8 @@ pub const INSIDE_ANSWER: &str = "inside-answer";
 #[cfg(feature = "failpoints")]
 pub fn here(name: &str) {
     fail::eval(name, |_| {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         loop {
             std::thread::park();
         }

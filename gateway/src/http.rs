@@ -68,7 +68,10 @@ pub struct ListenError {
 fn hint(reason: &std::io::Error, address: SocketAddr) -> String {
     match reason.kind() {
         std::io::ErrorKind::AddrInUse => {
-            format!("another process has port {}; stop it or choose another `listen`", address.port())
+            format!(
+                "another process has port {}; stop it or choose another `listen`",
+                address.port()
+            )
         }
         std::io::ErrorKind::PermissionDenied => {
             "ports below 1024 need the capability CAP_NET_BIND_SERVICE".into()
@@ -79,7 +82,9 @@ fn hint(reason: &std::io::Error, address: SocketAddr) -> String {
 
 /// Opens a listener.
 pub async fn listen(address: SocketAddr) -> Result<TcpListener, ListenError> {
-    TcpListener::bind(address).await.map_err(|reason| ListenError { address, reason })
+    TcpListener::bind(address)
+        .await
+        .map_err(|reason| ListenError { address, reason })
 }
 
 /// Whether the gateway wants deliveries; shared by the listeners.
@@ -137,7 +142,9 @@ pub async fn serve<H: Handle>(
                 let handler = Arc::clone(&handler);
                 let (server, watcher) = (server.clone(), graceful.watcher());
                 let telemetry = Arc::clone(&telemetry);
-                tokio::spawn(connection(server, stream, handler, watcher, permit, telemetry));
+                tokio::spawn(connection(
+                    server, stream, handler, watcher, permit, telemetry,
+                ));
             }
             // Out of file descriptors, mostly: others must close theirs first.
             (Err(error), _) => {
@@ -176,7 +183,9 @@ async fn connection<H: Handle>(
         let handler = Arc::clone(&handler);
         async move { Ok::<_, std::convert::Infallible>(handler.handle(request).await) }
     });
-    let served = watcher.watch(server.serve_connection(TokioIo::new(stream), service)).await;
+    let served = watcher
+        .watch(server.serve_connection(TokioIo::new(stream), service))
+        .await;
     if let Err(error) = served {
         tracing::debug!(%error, "connection ended");
     }

@@ -82,12 +82,16 @@ impl Outcome {
             Self::Accepted(response) => replay(response, 202),
             Self::Duplicate(response) => {
                 let mut answer = replay(response, 200);
-                answer.headers.push(("hookgate-duplicate".into(), "true".into()));
+                answer
+                    .headers
+                    .push(("hookgate-duplicate".into(), "true".into()));
                 answer
             }
             Self::Handshake(response) => {
                 let mut answer = replay(response, 200);
-                answer.headers.push(("x-content-type-options".into(), "nosniff".into()));
+                answer
+                    .headers
+                    .push(("x-content-type-options".into(), "nosniff".into()));
                 answer
             }
             Self::InFlight => later(temporary(409), "this event is being processed", 1),
@@ -95,7 +99,9 @@ impl Outcome {
             Self::UnknownSource => error(404, "no such source"),
             Self::Method => {
                 let mut answer = error(405, "method not allowed");
-                answer.headers.push(("allow".into(), "POST, GET, HEAD, OPTIONS".into()));
+                answer
+                    .headers
+                    .push(("allow".into(), "POST, GET, HEAD, OPTIONS".into()));
                 answer
             }
             Self::TooLarge => error(413, "too large"),
@@ -122,8 +128,16 @@ fn rejected(kind: RejectKind) -> Answer {
 /// the status allows none.
 fn replay(response: Response, status: u16) -> Answer {
     let status = response.status.unwrap_or(status);
-    let body = if status == 204 { Bytes::new() } else { response.body };
-    Answer { status, headers: response.headers, body }
+    let body = if status == 204 {
+        Bytes::new()
+    } else {
+        response.body
+    };
+    Answer {
+        status,
+        headers: response.headers,
+        body,
+    }
 }
 
 fn error(status: u16, text: &str) -> Answer {
@@ -136,7 +150,9 @@ fn error(status: u16, text: &str) -> Answer {
 
 fn later(status: u16, text: &str, seconds: u64) -> Answer {
     let mut answer = error(status, text);
-    answer.headers.push(("retry-after".into(), seconds.to_string()));
+    answer
+        .headers
+        .push(("retry-after".into(), seconds.to_string()));
     answer
 }
 

@@ -135,7 +135,9 @@ impl<B: Backend> Gateway<B> {
         arrived: Instant,
         hold: Hold,
     ) -> Outcome {
-        let Ok(ready) = &source.state else { return Outcome::Unavailable };
+        let Ok(ready) = &source.state else {
+            return Outcome::Unavailable;
+        };
         let event = match self.authenticate(source, ready, &delivery) {
             Ok(event) => event,
             Err(outcome) => return outcome,
@@ -162,7 +164,8 @@ impl<B: Backend> Gateway<B> {
         let started = Instant::now();
         let handled = ready.plugin.handle(delivery, &ready.setup);
         self.telemetry.step(Step::Authenticate, started.elapsed());
-        let handled = handled.map_err(|fault| self.plugin_failed(source, ready, delivery, &fault))?;
+        let handled =
+            handled.map_err(|fault| self.plugin_failed(source, ready, delivery, &fault))?;
         if let Some((secret, place)) = &handled.key {
             self.telemetry.key_matched(&source.metrics, secret, *place);
         }
@@ -182,7 +185,8 @@ impl<B: Backend> Gateway<B> {
 
     fn is_timely(&self, source: &Source, delivery: &Delivery, signed_at: u64) -> bool {
         let age = i128::from(delivery.received_at) - i128::from(signed_at);
-        self.telemetry.signed_age(i64::try_from(age).unwrap_or(i64::MAX));
+        self.telemetry
+            .signed_age(i64::try_from(age).unwrap_or(i64::MAX));
         let bound = |duration| i128::from(millis(duration));
         (-bound(source.policy.max_future)..=bound(source.policy.max_age)).contains(&age)
     }
@@ -211,7 +215,11 @@ impl<B: Backend> Gateway<B> {
         self.telemetry.plugin_fault(plugin, fault.kind());
         let (tenant, source) = (&source.tenant, &source.name);
         tracing::warn!(%tenant, %source, delivery = %delivery.id, %plugin, %fault, "plugin failed");
-        if fault.is_temporary() { Outcome::PluginSlow } else { Outcome::PluginFault }
+        if fault.is_temporary() {
+            Outcome::PluginSlow
+        } else {
+            Outcome::PluginFault
+        }
     }
 
     /// Names the event, and settles all that does not depend on what is known of it.
@@ -231,9 +239,11 @@ impl<B: Backend> Gateway<B> {
                 let distinct = policy.same_id_other_body == SameIdOtherBody::Distinct;
                 (id, distinct.then_some(digest), policy.claim_ttl)
             }
-            None if policy.no_event_id == NoEventId::Hash => {
-                (EventId::of_content(&delivery.body, digest, &event.extra), None, policy.content_ttl)
-            }
+            None if policy.no_event_id == NoEventId::Hash => (
+                EventId::of_content(&delivery.body, digest, &event.extra),
+                None,
+                policy.content_ttl,
+            ),
             None => {
                 return Err(self.reject(source, &delivery, RejectKind::NoEventId, "no event id"));
             }
@@ -260,14 +270,19 @@ impl<B: Backend> Gateway<B> {
     async fn join(self: &Arc<Self>, work: Work) -> Outcome {
         let deadline = work.deadline;
         match self.running.enter(&work.claim_key, &work.body_sha256) {
-            Entered::Follower { mut outcome, same_body } => {
+            Entered::Follower {
+                mut outcome,
+                same_body,
+            } => {
                 if !same_body {
                     self.telemetry.other_body(&work.source.metrics);
                 }
                 // Not held while it waits: a flood of copies must not hold a body each.
                 drop(work);
                 match timeout_at(deadline, outcome.wait_for(Option::is_some)).await {
-                    Ok(Ok(outcome)) => outcome.clone().map_or(Outcome::Unavailable, Outcome::shared),
+                    Ok(Ok(outcome)) => outcome
+                        .clone()
+                        .map_or(Outcome::Unavailable, Outcome::shared),
                     Ok(Err(_)) => Outcome::Unavailable,
                     Err(_) => Outcome::InFlight,
                 }
@@ -305,7 +320,15 @@ impl<B: Backend> Gateway<B> {
             };
             let claim = self.accepted_claim(work, &grant, Token::new());
             let key = work.claim_key.clone();
-            match fused.accept(Acceptance { key, claim, message, closes }).await {
+            match fused
+                .accept(Acceptance {
+                    key,
+                    claim,
+                    message,
+                    closes,
+                })
+                .await
+            {
                 Ok(Accepted::New) => break Outcome::Accepted(work.response.clone()),
                 Ok(Accepted::Duplicate(claim)) => break self.duplicate(work, *claim),
                 Ok(Accepted::Open(claim)) => {
@@ -369,10 +392,16 @@ impl<B: Backend> Gateway<B> {
             // The lease counts from before its claim is sent; a call that is sent again starts it anew.
             let span = Span::start(&self.clock, request.lease);
             let claimed = timeout(self.timing.claim_timeout, store.claim(&request)).await;
-            match claimed.unwrap_or_else(|_| Err(StoreError::Ambiguous("no answer in time".into()))) {
+            match claimed.unwrap_or_else(|_| Err(StoreError::Ambiguous("no answer in time".into())))
+            {
                 Ok(Claimed::Owner(grant)) => {
                     self.telemetry.step(Step::Claim, started.elapsed());
-                    return Ok(Lease { key: request.key, token: request.token, grant, span });
+                    return Ok(Lease {
+                        key: request.key,
+                        token: request.token,
+                        grant,
+                        span,
+                    });
                 }
                 Ok(Claimed::Duplicate(claim)) => return Err(self.duplicate(work, *claim)),
                 Ok(Claimed::InFlight { owner, .. }) => {
@@ -407,7 +436,11 @@ impl<B: Backend> Gateway<B> {
         let mut definite = true;
         let mut pause = Backoff::new(self.timing.backoff);
         loop {
-            let sent = timeout(self.timing.enqueue_timeout, queue.send(message, &lease.span)).await;
+            let sent = timeout(
+                self.timing.enqueue_timeout,
+                queue.send(message, &lease.span),
+            )
+            .await;
             let error = match sent {
                 Ok(Ok(_)) => {
                     self.telemetry.step(Step::Enqueue, started.elapsed());
@@ -430,7 +463,10 @@ impl<B: Backend> Gateway<B> {
     async fn settle(&self, store: &B::Store, work: &Work, lease: Lease) {
         let started = Instant::now();
         let claim = self.accepted_claim(work, &lease.grant, lease.token);
-        let settlement = Settlement { key: lease.key, claim };
+        let settlement = Settlement {
+            key: lease.key,
+            claim,
+        };
         let mut pause = Backoff::new(self.timing.backoff);
         while started.elapsed() < self.timing.settle_for {
             let settled = timeout(self.timing.claim_timeout, store.settle(&settlement)).await;
@@ -441,13 +477,20 @@ impl<B: Backend> Gateway<B> {
             pause.wait().await;
         }
         self.telemetry.unsettled();
-        tracing::error!(key = settlement.key, "an accepted event could not be settled");
+        tracing::error!(
+            key = settlement.key,
+            "an accepted event could not be settled"
+        );
     }
 
     /// Gives a claim up after a failure; deletes it only where nothing can have been sent.
     async fn release(&self, store: &B::Store, lease: Lease, definite: bool) {
         let untouched = definite && !lease.grant.taken_over;
-        let how = if untouched { Release::Delete } else { Release::EndLease };
+        let how = if untouched {
+            Release::Delete
+        } else {
+            Release::EndLease
+        };
         let released = store.release(&lease.key, lease.token, how);
         // What is not released lapses by itself.
         let _ = timeout(self.timing.claim_timeout, released).await;

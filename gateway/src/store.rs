@@ -100,9 +100,6 @@ pub fn whole_seconds_up(ms: u64) -> u64 {
     ms.div_ceil(1000)
 }
 
-
-
-
 /// What a delivery asks of the store.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
@@ -231,7 +228,11 @@ pub mod rules {
     use super::{Claim, ClaimRequest, Claimed, Grant, RECORD_VERSION, State, Token};
 
     /// What a claim finds, and the record to write, if any.
-    pub fn claim(found: Option<Claim>, request: &ClaimRequest, now: u64) -> (Claimed, Option<Claim>) {
+    pub fn claim(
+        found: Option<Claim>,
+        request: &ClaimRequest,
+        now: u64,
+    ) -> (Claimed, Option<Claim>) {
         let lease_until = now + super::millis(request.lease);
         let expires_at = super::whole_seconds_up(now + super::millis(request.ttl));
         let Some(mut found) = found.filter(|claim| !claim.is_expired(now)) else {
@@ -243,9 +244,13 @@ pub mod rules {
         }
         let mine = found.token == request.token;
         match found.lease_left(now) {
-            Some(lease_left) if !mine && request.take_over != Some(found.token) => {
-                (Claimed::InFlight { lease_left, owner: found.token }, None)
-            }
+            Some(lease_left) if !mine && request.take_over != Some(found.token) => (
+                Claimed::InFlight {
+                    lease_left,
+                    owner: found.token,
+                },
+                None,
+            ),
             // A call that meets its own write may have met its own takeover too.
             _ => {
                 found.token = request.token;

@@ -17,7 +17,10 @@ use crate::delivery::Name;
 
 /// What a delivery ended as, in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[allow(missing_docs, reason = "the variants are the outcomes of `crate::outcome`")]
+#[allow(
+    missing_docs,
+    reason = "the variants are the outcomes of `crate::outcome`"
+)]
 pub enum OutcomeLabel {
     Accepted,
     Duplicate,
@@ -56,8 +59,14 @@ pub enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 6] =
-        [Self::Read, Self::Authenticate, Self::Claim, Self::Enqueue, Self::Settle, Self::Accept];
+    const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Authenticate,
+        Self::Claim,
+        Self::Enqueue,
+        Self::Settle,
+        Self::Accept,
+    ];
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -122,7 +131,8 @@ impl Default for Telemetry {
     fn default() -> Self {
         // From 10 us, a sandbox's call, to 10 s, more than any answer takes.
         const BUCKETS: [f64; 15] = [
-            1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1.0, 10.0,
+            1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1.0,
+            10.0,
         ];
         let steps: Family<StepLabels, Histogram, fn() -> Histogram> =
             Family::new_with_constructor(|| Histogram::new(BUCKETS));
@@ -133,7 +143,9 @@ impl Default for Telemetry {
             faults: Family::default(),
             keys: Family::default(),
             other_body: Family::default(),
-            age: Histogram::new([-300.0, -60.0, -5.0, 0.0, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0, 86_400.0]),
+            age: Histogram::new([
+                -300.0, -60.0, -5.0, 0.0, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0, 86_400.0,
+            ]),
             unroutable: Counter::default(),
             unsettled: Counter::default(),
             running: Gauge::default(),
@@ -156,10 +168,26 @@ impl Default for Telemetry {
 impl Telemetry {
     fn register(&mut self) {
         let to = &mut self.registry;
-        to.register("deliveries", "Deliveries by outcome", self.deliveries.clone());
-        to.register("rejected", "Refused deliveries by reason", self.rejected.clone());
-        to.register("plugin_faults", "Calls that a plugin did not finish", self.faults.clone());
-        to.register("key_matches", "Verified deliveries by the key that matched", self.keys.clone());
+        to.register(
+            "deliveries",
+            "Deliveries by outcome",
+            self.deliveries.clone(),
+        );
+        to.register(
+            "rejected",
+            "Refused deliveries by reason",
+            self.rejected.clone(),
+        );
+        to.register(
+            "plugin_faults",
+            "Calls that a plugin did not finish",
+            self.faults.clone(),
+        );
+        to.register(
+            "key_matches",
+            "Verified deliveries by the key that matched",
+            self.keys.clone(),
+        );
         to.register(
             "same_id_other_body",
             "Duplicates whose body is not the first one's",
@@ -171,14 +199,26 @@ impl Telemetry {
             Unit::Seconds,
             self.age.clone(),
         );
-        to.register("unroutable", "Deliveries to unknown sources", self.unroutable.clone());
+        to.register(
+            "unroutable",
+            "Deliveries to unknown sources",
+            self.unroutable.clone(),
+        );
         to.register(
             "unsettled",
             "Accepted events whose claim could not be settled",
             self.unsettled.clone(),
         );
-        to.register("running_deliveries", "Events being worked on", self.running.clone());
-        to.register("in_flight", "Memory that deliveries hold", self.bytes.clone());
+        to.register(
+            "running_deliveries",
+            "Events being worked on",
+            self.running.clone(),
+        );
+        to.register(
+            "in_flight",
+            "Memory that deliveries hold",
+            self.bytes.clone(),
+        );
         to.register("connections", "Open connections", self.connections.clone());
         to.register(
             "sources_unavailable",
@@ -191,10 +231,18 @@ impl Telemetry {
     pub fn source(&self, tenant: &Name, source: &Name) -> SourceMetrics {
         let (tenant, source) = (tenant.to_string(), source.to_string());
         let counter = |outcome| {
-            let labels = DeliveryLabels { tenant: tenant.clone(), source: source.clone(), outcome };
+            let labels = DeliveryLabels {
+                tenant: tenant.clone(),
+                source: source.clone(),
+                outcome,
+            };
             self.deliveries.get_or_create_owned(&labels)
         };
-        SourceMetrics { outcomes: OutcomeLabel::ALL.map(counter), tenant, source }
+        SourceMetrics {
+            outcomes: OutcomeLabel::ALL.map(counter),
+            tenant,
+            source,
+        }
     }
 
     /// A step took this long.
@@ -204,14 +252,22 @@ impl Telemetry {
 
     /// A delivery was refused.
     pub fn rejected(&self, source: &SourceMetrics, reason: &'static str) {
-        let labels =
-            RejectLabels { tenant: source.tenant.clone(), source: source.source.clone(), reason };
+        let labels = RejectLabels {
+            tenant: source.tenant.clone(),
+            source: source.source.clone(),
+            reason,
+        };
         self.rejected.get_or_create(&labels).inc();
     }
 
     /// A plugin did not finish a call.
     pub fn plugin_fault(&self, plugin: &str, kind: &'static str) {
-        self.faults.get_or_create(&FaultLabels { plugin: plugin.to_owned(), kind }).inc();
+        self.faults
+            .get_or_create(&FaultLabels {
+                plugin: plugin.to_owned(),
+                kind,
+            })
+            .inc();
     }
 
     /// A secret's value matched.
@@ -227,14 +283,19 @@ impl Telemetry {
 
     /// A duplicate's body is not the first one's.
     pub fn other_body(&self, source: &SourceMetrics) {
-        let labels =
-            SourceLabels { tenant: source.tenant.clone(), source: source.source.clone() };
+        let labels = SourceLabels {
+            tenant: source.tenant.clone(),
+            source: source.source.clone(),
+        };
         self.other_body.get_or_create(&labels).inc();
     }
 
     /// A signature was this old, in ms; negative from the future.
     pub fn signed_age(&self, ms: i64) {
-        #[allow(clippy::cast_precision_loss, reason = "a histogram's buckets are coarser")]
+        #[allow(
+            clippy::cast_precision_loss,
+            reason = "a histogram's buckets are coarser"
+        )]
         self.age.observe(ms as f64 / 1000.0);
     }
 
@@ -265,7 +326,8 @@ impl Telemetry {
 
     /// This many sources cannot work.
     pub fn sources_unavailable(&self, count: usize) {
-        self.sources_unavailable.set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.sources_unavailable
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// All metrics as Prometheus and OpenMetrics read them.

@@ -20,14 +20,35 @@ fn keys_are_refused_with_a_reason_that_never_shows_them() {
     };
     assert_eq!(refused(KeyForm::Raw, ""), KeyError::Empty);
     assert_eq!(refused(KeyForm::Raw, " \n"), KeyError::Blank);
-    assert_eq!(refused(KeyForm::Raw, "${STRIPE_WEBHOOK_SECRET}"), KeyError::Unexpanded);
-    assert_eq!(refused(KeyForm::Raw, "{{ .Values.secret_of_stripe }}"), KeyError::Unexpanded);
-    assert_eq!(refused(KeyForm::Raw, "fifteen bytes.."), KeyError::TooShort { length: 15 });
-    assert_eq!(refused(KeyForm::Hex, "0g".repeat(16).as_str()), KeyError::NotHex);
-    assert_eq!(refused(KeyForm::Hex, "0".repeat(33).as_str()), KeyError::NotHex);
-    assert_eq!(refused(KeyForm::Base64, "not base64 at all!!!"), KeyError::NotBase64);
+    assert_eq!(
+        refused(KeyForm::Raw, "${STRIPE_WEBHOOK_SECRET}"),
+        KeyError::Unexpanded
+    );
+    assert_eq!(
+        refused(KeyForm::Raw, "{{ .Values.secret_of_stripe }}"),
+        KeyError::Unexpanded
+    );
+    assert_eq!(
+        refused(KeyForm::Raw, "fifteen bytes.."),
+        KeyError::TooShort { length: 15 }
+    );
+    assert_eq!(
+        refused(KeyForm::Hex, "0g".repeat(16).as_str()),
+        KeyError::NotHex
+    );
+    assert_eq!(
+        refused(KeyForm::Hex, "0".repeat(33).as_str()),
+        KeyError::NotHex
+    );
+    assert_eq!(
+        refused(KeyForm::Base64, "not base64 at all!!!"),
+        KeyError::NotBase64
+    );
     assert_eq!(refused(KeyForm::Whsec, "whsec_"), KeyError::Empty);
-    assert_eq!(refused(KeyForm::Sha256, "short"), KeyError::TooShort { length: 5 });
+    assert_eq!(
+        refused(KeyForm::Sha256, "short"),
+        KeyError::TooShort { length: 5 }
+    );
 }
 
 #[test]
@@ -37,11 +58,21 @@ fn key_forms_decode_to_the_same_bytes() {
     for (form, value) in [
         (KeyForm::Raw, raw.to_owned()),
         (KeyForm::Hex, data_encoding::HEXUPPER.encode(raw.as_bytes())),
-        (KeyForm::Base64, data_encoding::BASE64.encode(raw.as_bytes())),
-        (KeyForm::Whsec, format!("whsec_{}", BASE64_NOPAD.encode(raw.as_bytes()))),
+        (
+            KeyForm::Base64,
+            data_encoding::BASE64.encode(raw.as_bytes()),
+        ),
+        (
+            KeyForm::Whsec,
+            format!("whsec_{}", BASE64_NOPAD.encode(raw.as_bytes())),
+        ),
     ] {
         let decoded = Key::decode(form, value.as_bytes(), false).unwrap();
-        assert_eq!(sign(&decoded, message), sign(&key(raw), message), "{form:?}");
+        assert_eq!(
+            sign(&decoded, message),
+            sign(&key(raw), message),
+            "{form:?}"
+        );
     }
 }
 
@@ -58,10 +89,22 @@ fn hmac_of_rfc_4231_case_2_verifies() {
         .decode(b"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
         .unwrap();
     let keys = [key("Jefe")];
-    let message = [Piece::Bytes(b"what do ya want "), Piece::Bytes(b"for nothing?")];
-    assert_eq!(verify_mac(Mac::Hmac(Hash::Sha256), &keys, &message, &signature), Some(0));
-    assert_eq!(verify_mac(Mac::Hmac(Hash::Sha256), &keys, &message, &signature[..31]), None);
-    assert_eq!(verify_mac(Mac::Hmac(Hash::Sha256), &keys, &message, b""), None);
+    let message = [
+        Piece::Bytes(b"what do ya want "),
+        Piece::Bytes(b"for nothing?"),
+    ];
+    assert_eq!(
+        verify_mac(Mac::Hmac(Hash::Sha256), &keys, &message, &signature),
+        Some(0)
+    );
+    assert_eq!(
+        verify_mac(Mac::Hmac(Hash::Sha256), &keys, &message, &signature[..31]),
+        None
+    );
+    assert_eq!(
+        verify_mac(Mac::Hmac(Hash::Sha256), &keys, &message, b""),
+        None
+    );
 }
 
 #[test]
@@ -69,7 +112,10 @@ fn plain_digests_hash_the_secret_in_its_place() {
     let message = [Piece::Bytes(b"body"), Piece::ThisKey];
     let signature = Hash::Sha1.of(b"bodysecond");
     let keys = [key("first"), key("second")];
-    assert_eq!(verify_mac(Mac::Plain(Hash::Sha1), &keys, &message, &signature), Some(1));
+    assert_eq!(
+        verify_mac(Mac::Plain(Hash::Sha1), &keys, &message, &signature),
+        Some(1)
+    );
 }
 
 #[test]

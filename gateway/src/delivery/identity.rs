@@ -70,7 +70,11 @@ impl EventId {
         let fits = id.len() <= MAX_EVENT_ID
             && super::message::is_queue_text(id.as_bytes())
             && !id.chars().any(char::is_control);
-        Some(Self(if fits { id.to_owned() } else { digest_id(crypto::sha256(id.as_bytes())) }))
+        Some(Self(if fits {
+            id.to_owned()
+        } else {
+            digest_id(crypto::sha256(id.as_bytes()))
+        }))
     }
 
     /// The id of an event that has none: the digest of its raw body and of what the plugin adds.
@@ -122,7 +126,12 @@ pub struct EventKey {
 impl EventKey {
     /// The key of an event; with `distinct`, the digest of its body tells it from others of the same id.
     pub fn new(tenant: Name, source: Name, id: EventId, distinct: Option<[u8; 32]>) -> Self {
-        Self { tenant, source, id, distinct }
+        Self {
+            tenant,
+            source,
+            id,
+            distinct,
+        }
     }
 
     /// The tenant's name.
@@ -160,8 +169,18 @@ impl EventKey {
                 return id;
             }
         }
-        let kind = if self.distinct.is_some() { "distinct" } else { "id" };
-        hashed_id(&self.tenant, &self.source, kind, &self.public_id(), generation)
+        let kind = if self.distinct.is_some() {
+            "distinct"
+        } else {
+            "id"
+        };
+        hashed_id(
+            &self.tenant,
+            &self.source,
+            kind,
+            &self.public_id(),
+            generation,
+        )
     }
 
     /// The group id that the source's ordering gives the event.
@@ -189,7 +208,13 @@ fn plain_id(tenant: &Name, source: &Name, value: &str) -> Option<String> {
 /// `~` and the digest of the parts, each behind its length.
 fn hashed_id(tenant: &Name, source: &Name, kind: &str, value: &str, generation: u32) -> String {
     let mut digest = Sha256::new();
-    for part in [tenant.as_str(), source.as_str(), kind, value, &generation.to_string()] {
+    for part in [
+        tenant.as_str(),
+        source.as_str(),
+        kind,
+        value,
+        &generation.to_string(),
+    ] {
         length_prefixed(&mut digest, part.as_bytes());
     }
     format!("~{}", BASE64URL_NOPAD.encode(&digest.finish()))

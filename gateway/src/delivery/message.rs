@@ -110,16 +110,33 @@ impl Envelope<'_> {
         let mut attributes = vec![
             ("ce-specversion".into(), "1.0".to_owned()),
             ("ce-id".into(), self.key.public_id()),
-            ("ce-source".into(), format!("/{}/{}", self.key.tenant(), self.key.source())),
+            (
+                "ce-source".into(),
+                format!("/{}/{}", self.key.tenant(), self.key.source()),
+            ),
             ("ce-type".into(), self.event_type()),
-            ("ce-time".into(), rfc3339(event.occurred_at.unwrap_or(self.delivery.received_at))),
+            (
+                "ce-time".into(),
+                rfc3339(event.occurred_at.unwrap_or(self.delivery.received_at)),
+            ),
         ];
         let mut optional = |name: &'static str, value: Option<String>| {
-            attributes.extend(value.filter(|v| !v.is_empty()).map(|value| (name.into(), value)));
+            attributes.extend(
+                value
+                    .filter(|v| !v.is_empty())
+                    .map(|value| (name.into(), value)),
+            );
         };
-        optional("ce-subject", event.ordering_key.as_deref().and_then(carried));
+        optional(
+            "ce-subject",
+            event.ordering_key.as_deref().and_then(carried),
+        );
         optional("content-type", self.header("content-type"));
-        optional("traceparent", self.header("traceparent").filter(|value| is_traceparent(value)));
+        optional(
+            "traceparent",
+            self.header("traceparent")
+                .filter(|value| is_traceparent(value)),
+        );
         optional("hookgate", Some(self.context(encoding)));
         Message {
             deduplication_id: self.key.deduplication_id(self.generation),
@@ -146,7 +163,9 @@ impl Envelope<'_> {
             flags.push("possible-duplicate");
         }
         // What the rest needs with every flag set, so that adding one cannot pass the limit.
-        let rest = self.context_with(encoding, "[]", &["possible-duplicate", "headers-cut"]).len();
+        let rest = self
+            .context_with(encoding, "[]", &["possible-duplicate", "headers-cut"])
+            .len();
         let (headers, cut) = self.headers_within(MAX_CONTEXT.saturating_sub(rest));
         if cut {
             flags.push("headers-cut");
@@ -154,7 +173,12 @@ impl Envelope<'_> {
         self.context_with(encoding, &headers, &flags)
     }
 
-    fn context_with(&self, encoding: &'static str, headers: &str, flags: &[&'static str]) -> String {
+    fn context_with(
+        &self,
+        encoding: &'static str,
+        headers: &str,
+        flags: &[&'static str],
+    ) -> String {
         let sequence = self.event.sequence.as_deref().and_then(carried);
         let context = serde_json::from_str(headers).map(|headers| Context {
             v: CONTEXT_VERSION,
@@ -162,21 +186,27 @@ impl Envelope<'_> {
             headers,
             received_at: self.delivery.received_at,
             delivery: self.delivery.id.to_string(),
-            plugin: PluginName { name: self.plugin, version: self.plugin_version },
+            plugin: PluginName {
+                name: self.plugin,
+                version: self.plugin_version,
+            },
             generation: self.generation,
             flags,
             sequence: sequence.as_deref(),
         });
         // Strings and numbers always serialise.
-        context.and_then(|context| serde_json::to_string(&context)).unwrap_or_default()
+        context
+            .and_then(|context| serde_json::to_string(&context))
+            .unwrap_or_default()
     }
 
     /// A JSON array of `[name, value]`, at most `limit` bytes beyond its brackets, and whether any was left out.
     fn headers_within(&self, limit: usize) -> (String, bool) {
         let mut json = String::from("[");
         for (name, value) in &self.delivery.headers {
-            let is_signature =
-                self.signature_header.is_some_and(|header| name.as_str().eq_ignore_ascii_case(header));
+            let is_signature = self
+                .signature_header
+                .is_some_and(|header| name.as_str().eq_ignore_ascii_case(header));
             if is_signature || (self.withheld)(name) {
                 continue;
             }
@@ -199,16 +229,16 @@ impl Envelope<'_> {
 impl Message {
     /// Body and attributes together, as SQS counts them: names, types and values.
     pub fn size(&self) -> usize {
-        let attribute = |(name, value): &(Cow<'static, str>, String)| {
-            name.len() + "String".len() + value.len()
-        };
+        let attribute =
+            |(name, value): &(Cow<'static, str>, String)| name.len() + "String".len() + value.len();
         self.body.len() + self.attributes.iter().map(attribute).sum::<usize>()
     }
 
     /// Whether a queue that takes `limit` bytes takes this message.
     pub fn check(&self, limit: usize) -> Result<(), MessageError> {
-        let is_id =
-            |id: &str| (1..=MAX_BROKER_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+        let is_id = |id: &str| {
+            (1..=MAX_BROKER_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
+        };
         let invalid = |part| Err(MessageError::Invalid { part });
         if !is_id(&self.deduplication_id) {
             return invalid("deduplication id");
@@ -231,19 +261,23 @@ impl Message {
 
     /// The value of an attribute.
     pub fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+        self.attributes
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
 /// Whether SQS carries these bytes as text: UTF-8 of #x9, #xA, #xD, #x20-#xD7FF, #xE000-#xFFFD, #x10000-#x10FFFF
 /// (SQS API reference, SendMessage, MessageBody).
 pub fn is_queue_text(bytes: &[u8]) -> bool {
-    let refused =
-        |c: char| (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{fffe}' | '\u{ffff}');
+    let refused = |c: char| {
+        (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{fffe}' | '\u{ffff}')
+    };
     match std::str::from_utf8(bytes) {
-        Ok(text) if text.is_ascii() => {
-            !bytes.iter().any(|b| *b < b' ' && !matches!(b, b'\t' | b'\n' | b'\r'))
-        }
+        Ok(text) if text.is_ascii() => !bytes
+            .iter()
+            .any(|b| *b < b' ' && !matches!(b, b'\t' | b'\n' | b'\r')),
         Ok(text) => !text.contains(refused),
         Err(_) => false,
     }
@@ -252,11 +286,26 @@ pub fn is_queue_text(bytes: &[u8]) -> bool {
 /// Whether a header of this name carries credentials or concerns one connection only (RFC 9110, 7.6.1).
 pub fn is_withheld(name: &HeaderName) -> bool {
     const HOP_BY_HOP: [&str; 9] = [
-        "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-        "http2-settings", "expect",
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "http2-settings",
+        "expect",
     ];
-    const SENSITIVE: [&str; 8] =
-        ["signature", "hmac", "authorization", "authenticate", "cookie", "token", "secret", "api-key"];
+    const SENSITIVE: [&str; 8] = [
+        "signature",
+        "hmac",
+        "authorization",
+        "authenticate",
+        "cookie",
+        "token",
+        "secret",
+        "api-key",
+    ];
     let name = name.as_str();
     HOP_BY_HOP.contains(&name) || SENSITIVE.iter().any(|part| name.contains(part))
 }
@@ -285,7 +334,10 @@ fn rfc3339(ms: u64) -> String {
 /// `00-` 32 hex digits `-` 16 hex digits `-` 2 hex digits (W3C Trace Context).
 fn is_traceparent(value: &str) -> bool {
     let hex = |part: &str, length: usize| {
-        part.len() == length && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        part.len() == length
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     };
     let parts: Vec<_> = value.split('-').collect();
     matches!(parts[..], [v, trace, span, flags]

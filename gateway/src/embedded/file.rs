@@ -88,7 +88,10 @@ fn hint(reason: &io::Error) -> &'static str {
 
 impl OpenError {
     pub(super) fn damaged(directory: &Path, reason: String) -> Self {
-        Self::Damaged { path: directory.join(DATABASE), reason }
+        Self::Damaged {
+            path: directory.join(DATABASE),
+            reason,
+        }
     }
 }
 
@@ -108,7 +111,10 @@ pub(super) fn open(directory: &Path) -> Result<Database, OpenError> {
             write_marker(directory, &marker).map_err(io_error(&marker))?;
             Ok(database)
         }
-        Err(reason) => Err(OpenError::Io { path: marker, reason }),
+        Err(reason) => Err(OpenError::Io {
+            path: marker,
+            reason,
+        }),
     }
 }
 
@@ -126,7 +132,9 @@ fn existing(path: PathBuf, marker: PathBuf) -> Result<Database, OpenError> {
 }
 
 fn fresh(path: &Path) -> Result<Database, OpenError> {
-    let database = builder().create(path).map_err(|error| refused(path, error))?;
+    let database = builder()
+        .create(path)
+        .map_err(|error| refused(path, error))?;
     let make_tables = || -> Result<(), super::format::RecordError> {
         let transaction = database.begin_write()?;
         drop(Tables::open(&transaction)?);
@@ -142,7 +150,9 @@ fn fresh(path: &Path) -> Result<Database, OpenError> {
 fn builder() -> Builder {
     let mut builder = Builder::new();
     // Without it, damage inside a cleanly closed file would show as wrong answers.
-    builder.set_check_integrity_on_open(true).set_cache_size(CACHE);
+    builder
+        .set_check_integrity_on_open(true)
+        .set_cache_size(CACHE);
     builder
 }
 
@@ -166,6 +176,9 @@ fn refused(path: &Path, error: DatabaseError) -> OpenError {
         {
             OpenError::Io { path, reason }
         }
-        other => OpenError::Damaged { path, reason: other.to_string() },
+        other => OpenError::Damaged {
+            path,
+            reason: other.to_string(),
+        },
     }
 }

@@ -42,7 +42,12 @@ macro_rules! from_redb {
         }
     )*};
 }
-from_redb!(redb::TransactionError, redb::TableError, redb::StorageError, redb::CommitError);
+from_redb!(
+    redb::TransactionError,
+    redb::TableError,
+    redb::StorageError,
+    redb::CommitError
+);
 
 /// The tables, open for writing.
 pub(super) struct Tables<'a> {
@@ -67,7 +72,9 @@ impl<'a> Tables<'a> {
 
     pub(super) fn claim(&self, key: &str) -> Result<Option<Claim>, RecordError> {
         let found = self.claims.get(key)?;
-        found.map(|record| Ok(serde_json::from_slice(record.value())?)).transpose()
+        found
+            .map(|record| Ok(serde_json::from_slice(record.value())?))
+            .transpose()
     }
 
     pub(super) fn set_next_sequence(&mut self, next: u64) -> Result<(), RecordError> {
@@ -87,7 +94,9 @@ pub(super) fn read_claim(database: &Database, key: &str) -> Result<Option<Claim>
     let transaction = database.begin_read()?;
     let claims = transaction.open_table(CLAIMS)?;
     let found = claims.get(key)?;
-    found.map(|record| Ok(serde_json::from_slice(record.value())?)).transpose()
+    found
+        .map(|record| Ok(serde_json::from_slice(record.value())?))
+        .transpose()
 }
 
 pub(super) fn encode_message(held: &Held) -> Result<Vec<u8>, RecordError> {

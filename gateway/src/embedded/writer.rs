@@ -49,7 +49,14 @@ impl Writer {
         window: Duration,
         next: u64,
     ) -> Self {
-        Self { directory, database, clock, window, next, closed: None }
+        Self {
+            directory,
+            database,
+            clock,
+            window,
+            next,
+            closed: None,
+        }
     }
 
     /// Starts the thread. It ends when the last sender is gone and all that waited is written.
@@ -61,7 +68,9 @@ impl Writer {
                 }
             }));
             if written.is_err() {
-                tracing::error!("the embedded store's writer failed; the next start checks the file");
+                tracing::error!(
+                    "the embedded store's writer failed; the next start checks the file"
+                );
                 std::process::abort();
             }
         };
@@ -105,12 +114,20 @@ impl Writer {
         if let Some(database) = self.database.load_full() {
             return Ok(database);
         }
-        if let Some(closed) = self.closed.as_ref().filter(|closed| closed.rest.is_running()) {
-            return Err(format!("the database is closed after an error: {}", closed.reason));
+        if let Some(closed) = self
+            .closed
+            .as_ref()
+            .filter(|closed| closed.rest.is_running())
+        {
+            return Err(format!(
+                "the database is closed after an error: {}",
+                closed.reason
+            ));
         }
         let opened = file::open(&self.directory).map_err(|error| error.to_string());
         let opened = opened.and_then(|database| {
-            let next = super::format::next_sequence(&database).map_err(|error| error.to_string())?;
+            let next =
+                super::format::next_sequence(&database).map_err(|error| error.to_string())?;
             Ok((database, next))
         });
         match opened {
@@ -130,7 +147,10 @@ impl Writer {
 
     fn close(&mut self, reason: String) {
         self.database.store(None);
-        self.closed = Some(Closed { reason, rest: Span::start(&self.clock, REOPEN_AFTER) });
+        self.closed = Some(Closed {
+            reason,
+            rest: Span::start(&self.clock, REOPEN_AFTER),
+        });
     }
 
     fn commit(
@@ -169,7 +189,9 @@ impl Writer {
         now: u64,
         next: &mut u64,
     ) -> Result<Accepted, RecordError> {
-        let found = tables.claim(&acceptance.key)?.filter(|claim| !claim.is_expired(now));
+        let found = tables
+            .claim(&acceptance.key)?
+            .filter(|claim| !claim.is_expired(now));
         match found {
             Some(found) if found.state == State::Accepted => {
                 return Ok(Accepted::Duplicate(Box::new(found)));
@@ -181,7 +203,9 @@ impl Writer {
         }
         let claim = &acceptance.claim;
         let record = serde_json::to_vec(claim)?;
-        tables.claims.insert(acceptance.key.as_str(), record.as_slice())?;
+        tables
+            .claims
+            .insert(acceptance.key.as_str(), record.as_slice())?;
         if !self.is_remembered(tables, acceptance, now)? {
             let held = Held {
                 sequence: *next,
@@ -190,8 +214,12 @@ impl Writer {
                 visible_at: 0,
                 message: acceptance.message.clone(),
             };
-            tables.messages.insert(*next, encode_message(&held)?.as_slice())?;
-            tables.expiry.insert((claim.expires_at, *next), acceptance.key.as_str())?;
+            tables
+                .messages
+                .insert(*next, encode_message(&held)?.as_slice())?;
+            tables
+                .expiry
+                .insert((claim.expires_at, *next), acceptance.key.as_str())?;
             *next += 1;
         }
         Ok(Accepted::New)
@@ -230,7 +258,10 @@ fn sweep(tables: &mut Tables<'_>, now: u64, window: u64) -> Result<(), RecordErr
     for (key, claim) in due {
         tables.expiry.remove(key)?;
         // A claim of a later generation lives on under the same key.
-        if tables.claim(&claim)?.is_some_and(|claim| claim.is_expired(now)) {
+        if tables
+            .claim(&claim)?
+            .is_some_and(|claim| claim.is_expired(now))
+        {
             tables.claims.remove(claim.as_str())?;
         }
     }

@@ -43,20 +43,30 @@ impl<B: Backend> Admin<B> {
                 }))
             })
             .collect();
-        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        reply(status, &json!({ "ready": ready, "unavailable_sources": unavailable }))
+        let status = if ready {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        reply(
+            status,
+            &json!({ "ready": ready, "unavailable_sources": unavailable }),
+        )
     }
 
     fn events(&self, query: &str) -> Response<Full<Bytes>> {
         let number = |name: &str| {
             let pair = query.split('&').filter_map(|pair| pair.split_once('='));
-            pair.filter(|(found, _)| *found == name).find_map(|(_, value)| value.parse::<u64>().ok())
+            pair.filter(|(found, _)| *found == name)
+                .find_map(|(_, value)| value.parse::<u64>().ok())
         };
         let Some(queue) = self.gateway.backend.browse() else {
             let why = "this queue cannot be looked into without receiving from it";
             return reply(StatusCode::NOT_IMPLEMENTED, &json!({ "error": why }));
         };
-        let limit = number("limit").and_then(|limit| usize::try_from(limit).ok()).unwrap_or(PAGE);
+        let limit = number("limit")
+            .and_then(|limit| usize::try_from(limit).ok())
+            .unwrap_or(PAGE);
         match queue.list(number("after").unwrap_or(0), limit.min(PAGE)) {
             Ok(held) => {
                 let events: Vec<_> = held.iter().map(event).collect();
@@ -73,8 +83,11 @@ impl<B: Backend> Admin<B> {
 /// A message as JSON: attributes by name, the body as the text that the queue holds.
 fn event(held: &Held) -> Value {
     let message = &held.message;
-    let attributes: serde_json::Map<_, _> =
-        message.attributes.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
+    let attributes: serde_json::Map<_, _> = message
+        .attributes
+        .iter()
+        .map(|(name, value)| (name.to_string(), json!(value)))
+        .collect();
     json!({
         "sequence": held.sequence,
         "sent_at": held.sent_at,
@@ -102,7 +115,11 @@ impl<B: Backend> Handle for Admin<B> {
 
     async fn handle(self: &Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
         if ![Method::GET, Method::HEAD].contains(request.method()) {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "method not allowed\n".into());
+            return text(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "text/plain",
+                "method not allowed\n".into(),
+            );
         }
         match request.uri().path() {
             "/healthz" => text(StatusCode::OK, "text/plain", "ok\n".into()),
@@ -116,9 +133,15 @@ impl<B: Backend> Handle for Admin<B> {
                 // A queue on disk is read here: not on the threads that answer providers.
                 let admin = Arc::clone(self);
                 let query = request.uri().query().unwrap_or_default().to_owned();
-                tokio::task::spawn_blocking(move || admin.events(&query)).await.unwrap_or_else(|_| {
-                    text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "failed\n".into())
-                })
+                tokio::task::spawn_blocking(move || admin.events(&query))
+                    .await
+                    .unwrap_or_else(|_| {
+                        text(
+                            StatusCode::INTERNAL_SERVER_ERROR,
+                            "text/plain",
+                            "failed\n".into(),
+                        )
+                    })
             }
             _ => text(StatusCode::NOT_FOUND, "text/plain", "not found\n".into()),
         }

@@ -50,7 +50,11 @@ mod torn {
     impl From<Bytes> for AnswerBody {
         fn from(mut rest: Bytes) -> Self {
             let head = Some(rest.split_to(rest.len() / 2)).filter(|head| !head.is_empty());
-            Self { rest, head, waited: false }
+            Self {
+                rest,
+                head,
+                waited: false,
+            }
         }
     }
 
@@ -83,7 +87,9 @@ mod torn {
         }
 
         fn size_hint(&self) -> SizeHint {
-            SizeHint::with_exact((self.rest.len() + self.head.as_ref().map_or(0, Bytes::len)) as u64)
+            SizeHint::with_exact(
+                (self.rest.len() + self.head.as_ref().map_or(0, Bytes::len)) as u64,
+            )
         }
     }
 }

@@ -54,7 +54,11 @@ impl<'a> Route<'a> {
     fn of(path: &'a str) -> Option<Self> {
         let (tenant, behind) = path.strip_prefix("/in/")?.split_once('/')?;
         let end = behind.find('/').unwrap_or(behind.len());
-        Some(Self { tenant, source: &behind[..end], rest: &behind[end..] })
+        Some(Self {
+            tenant,
+            source: &behind[..end],
+            rest: &behind[end..],
+        })
     }
 }
 
@@ -62,7 +66,11 @@ impl<B: Backend> Ingress<B> {
     /// A listener for this gateway.
     pub fn new(gateway: Arc<Gateway<B>>, limits: Limits) -> Self {
         let budget = Arc::new(Semaphore::new(limits.memory_budget / UNIT));
-        Self { gateway, limits, budget }
+        Self {
+            gateway,
+            limits,
+            budget,
+        }
     }
 
     fn find(&self, path: &str) -> Option<(Arc<Source>, String)> {
@@ -88,7 +96,9 @@ impl<B: Backend> Ingress<B> {
         if announced.lower() > self.limits.max_body as u64 {
             return Outcome::TooLarge;
         }
-        let at_most = announced.upper().and_then(|upper| usize::try_from(upper).ok());
+        let at_most = announced
+            .upper()
+            .and_then(|upper| usize::try_from(upper).ok());
         let Some(share) = self.share(at_most.unwrap_or(self.limits.max_body)) else {
             return Outcome::Unavailable;
         };
@@ -99,7 +109,11 @@ impl<B: Backend> Ingress<B> {
             Err(_) => return Outcome::TooSlow,
         };
         self.gateway.telemetry.step(Step::Read, arrived.elapsed());
-        let target = head.uri.path_and_query().map_or("", |target| target.as_str()).to_owned();
+        let target = head
+            .uri
+            .path_and_query()
+            .map_or("", |target| target.as_str())
+            .to_owned();
         let delivery = Arc::new(Delivery {
             id,
             received_at,
@@ -109,18 +123,26 @@ impl<B: Backend> Ingress<B> {
             headers: head.headers,
             body,
         });
-        self.gateway.deliver(source, delivery, arrived, Box::new(share)).await
+        self.gateway
+            .deliver(source, delivery, arrived, Box::new(share))
+            .await
     }
 
     /// Takes a body's share of the memory budget, if it is to be had now.
     fn share(&self, bytes: usize) -> Option<Share> {
         let bytes = bytes.min(self.limits.max_body);
         let units = u32::try_from(bytes.div_ceil(UNIT)).ok()?;
-        let permit = Arc::clone(&self.budget).try_acquire_many_owned(units).ok()?;
+        let permit = Arc::clone(&self.budget)
+            .try_acquire_many_owned(units)
+            .ok()?;
         let gauge = self.gateway.telemetry.bytes_in_flight().clone();
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         gauge.inc_by(bytes);
-        Some(Share { _permit: permit, bytes, gauge })
+        Some(Share {
+            _permit: permit,
+            bytes,
+            gauge,
+        })
     }
 
     /// Reads a body, counting as it comes: what was announced may be a lie. One frame is not copied.
@@ -130,7 +152,9 @@ impl<B: Backend> Ingress<B> {
         while let Some(frame) = body.frame().await {
             // The sender is gone, or does not speak HTTP: nobody will read the answer.
             let frame = frame.map_err(|_| Outcome::TooSlow)?;
-            let Ok(data) = frame.into_data() else { continue };
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
             if first.len() + all.len() + data.len() > self.limits.max_body {
                 return Err(Outcome::TooLarge);
             }
@@ -160,7 +184,10 @@ impl<B: Backend> Handle for Ingress<B> {
         source.metrics.ended(outcome.label());
         failpoint::here(failpoint::BEFORE_ANSWER);
         let ready = source.state.as_ref().ok();
-        response(outcome.answer(ready.map(|ready| ready.plugin.manifest())), id)
+        response(
+            outcome.answer(ready.map(|ready| ready.plugin.manifest())),
+            id,
+        )
     }
 }
 
@@ -173,10 +200,17 @@ mod tests {
         let route = |path| Route::of(path).map(|route| (route.tenant, route.source, route.rest));
         assert_eq!(route("/in/acme/gh"), Some(("acme", "gh", "")));
         assert_eq!(route("/in/acme/gh/"), Some(("acme", "gh", "/")));
-        assert_eq!(route("/in/acme/gh/a//b%2F"), Some(("acme", "gh", "/a//b%2F")));
+        assert_eq!(
+            route("/in/acme/gh/a//b%2F"),
+            Some(("acme", "gh", "/a//b%2F"))
+        );
         for path in ["/", "/in", "/in/", "/in/acme", "/out/acme/gh", "in/acme/gh"] {
             assert_eq!(route(path), None, "{path}");
         }
-        assert_eq!(route("/in//gh"), Some(("", "gh", "")), "no tenant has the empty name");
+        assert_eq!(
+            route("/in//gh"),
+            Some(("", "gh", "")),
+            "no tenant has the empty name"
+        );
     }
 }

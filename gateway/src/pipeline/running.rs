@@ -47,7 +47,10 @@ pub(super) enum Entered {
 impl Running {
     /// An empty table that keeps count.
     pub(super) fn new(count: Gauge) -> Self {
-        Self { table: Arc::default(), count }
+        Self {
+            table: Arc::default(),
+            count,
+        }
     }
 
     /// Enters a delivery of an event.
@@ -65,7 +68,12 @@ impl Running {
                 });
                 self.count.inc();
                 let (table, count) = (Arc::clone(&self.table), self.count.clone());
-                let place = Place { table, count, key: key.to_owned(), publish };
+                let place = Place {
+                    table,
+                    count,
+                    key: key.to_owned(),
+                    publish,
+                };
                 Entered::Leader { place, outcome }
             }
         }

@@ -31,7 +31,7 @@ use bindings::hookgate::provider::types as wit;
 /// What every call of a host function costs, in units of fuel, beside its bytes.
 const CALL: u64 = 200;
 /// What setting up a MAC costs, in units of fuel, beside its bytes.
-const MAC: u64 = 1_000;
+const MAC: usize = 1_000;
 /// Lines that one delivery may log, and the bytes of each.
 const LOG_LINES: u32 = 8;
 const LOG_BYTES: usize = 512;
@@ -52,7 +52,13 @@ impl Call {
             table_elements: limits.table_elements,
             refused: None,
         };
-        Self { delivery, setup, guard, matched: None, logged: 0 }
+        Self {
+            delivery,
+            setup,
+            guard,
+            matched: None,
+            logged: 0,
+        }
     }
 }
 
@@ -86,11 +92,21 @@ impl Guard {
 }
 
 impl ResourceLimiter for Guard {
-    fn memory_growing(&mut self, _: usize, asked: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        _: usize,
+        asked: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(self.allow("bytes of memory", asked, self.memory))
     }
 
-    fn table_growing(&mut self, _: usize, asked: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _: usize,
+        asked: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(self.allow("table elements", asked, self.table_elements))
     }
 }
@@ -102,10 +118,16 @@ pub(super) fn fault(error: &wasmtime::Error, limits: &Limits, guard: &Guard) -> 
     }
     match (error.downcast_ref::<Trap>(), &guard.refused) {
         (Some(Trap::OutOfFuel), _) => Fault::OutOfFuel { limit: limits.fuel },
-        (Some(Trap::Interrupt), _) => Fault::WallClock { limit: limits.wall_clock },
+        (Some(Trap::Interrupt), _) => Fault::WallClock {
+            limit: limits.wall_clock,
+        },
         (_, Some(refused)) => refused.clone(),
-        (Some(trap), None) => Fault::Trap { reason: trap.to_string() },
-        (None, None) => Fault::Refused { what: format!("{error:#}") },
+        (Some(trap), None) => Fault::Trap {
+            reason: trap.to_string(),
+        },
+        (None, None) => Fault::Refused {
+            what: format!("{error:#}"),
+        },
     }
 }
 
@@ -132,18 +154,29 @@ pub(super) fn add_to_linker(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
 
 fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     let mut to = linker.instance("hookgate:provider/delivery@1.0.0")?;
-    to.func_wrap("header", |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
-        let value = cx.data().delivery.headers.get(&name).map(|value| value.as_bytes());
-        let value = value.and_then(|value| String::from_utf8(value.to_vec()).ok());
-        charge(&mut cx, value.as_ref().map_or(0, String::len))?;
-        Ok((value,))
-    })?;
-    to.func_wrap("headers", |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
-        let all = cx.data().delivery.headers.get_all(&name);
-        let all: Vec<_> = all.iter().map(|value| value.as_bytes().to_vec()).collect();
-        charge(&mut cx, all.iter().map(Vec::len).sum())?;
-        Ok((all,))
-    })?;
+    to.func_wrap(
+        "header",
+        |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
+            let value = cx
+                .data()
+                .delivery
+                .headers
+                .get(&name)
+                .map(|value| value.as_bytes());
+            let value = value.and_then(|value| String::from_utf8(value.to_vec()).ok());
+            charge(&mut cx, value.as_ref().map_or(0, String::len))?;
+            Ok((value,))
+        },
+    )?;
+    to.func_wrap(
+        "headers",
+        |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
+            let all = cx.data().delivery.headers.get_all(&name);
+            let all: Vec<_> = all.iter().map(|value| value.as_bytes().to_vec()).collect();
+            charge(&mut cx, all.iter().map(Vec::len).sum())?;
+            Ok((all,))
+        },
+    )?;
     to.func_wrap("method", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         charge(&mut cx, 0)?;
         Ok((cx.data().delivery.method.to_string(),))
@@ -153,11 +186,14 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         charge(&mut cx, target.len())?;
         Ok((target,))
     })?;
-    to.func_wrap("external-url", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
-        let url = external_url(cx.data());
-        charge(&mut cx, url.as_ref().map_or(0, String::len))?;
-        Ok((url,))
-    })?;
+    to.func_wrap(
+        "external-url",
+        |mut cx: Context<'_>, (): ()| -> HostResult<_> {
+            let url = external_url(cx.data());
+            charge(&mut cx, url.as_ref().map_or(0, String::len))?;
+            Ok((url,))
+        },
+    )?;
     to.func_wrap("query", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         let delivery = Arc::clone(&cx.data().delivery);
         let query = delivery.query().unwrap_or_default();
@@ -169,27 +205,39 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         charge(&mut cx, body.len())?;
         Ok((pairs(&body),))
     })?;
-    to.func_wrap("body-length", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
-        charge(&mut cx, 0)?;
-        Ok((cx.data().delivery.body.len() as u64,))
-    })?;
-    to.func_wrap("body", |mut cx: Context<'_>, (from, length): (u64, u64)| -> HostResult<_> {
-        let body = cx.data().delivery.body.clone();
-        let within = |at: u64| usize::try_from(at).map_or(body.len(), |at| at.min(body.len()));
-        let part = &body[within(from)..within(from.saturating_add(length))];
-        charge(&mut cx, part.len())?;
-        Ok((part.to_vec(),))
-    })?;
-    to.func_wrap("json", |mut cx: Context<'_>, (pointer,): (String,)| -> HostResult<_> {
-        let body = cx.data().delivery.body.clone();
-        charge(&mut cx, body.len())?;
-        Ok((lookup(&body, &pointer),))
-    })?;
+    to.func_wrap(
+        "body-length",
+        |mut cx: Context<'_>, (): ()| -> HostResult<_> {
+            charge(&mut cx, 0)?;
+            Ok((cx.data().delivery.body.len() as u64,))
+        },
+    )?;
+    to.func_wrap(
+        "body",
+        |mut cx: Context<'_>, (from, length): (u64, u64)| -> HostResult<_> {
+            let body = cx.data().delivery.body.clone();
+            let within = |at: u64| usize::try_from(at).map_or(body.len(), |at| at.min(body.len()));
+            let part = &body[within(from)..within(from.saturating_add(length))];
+            charge(&mut cx, part.len())?;
+            Ok((part.to_vec(),))
+        },
+    )?;
+    to.func_wrap(
+        "json",
+        |mut cx: Context<'_>, (pointer,): (String,)| -> HostResult<_> {
+            let body = cx.data().delivery.body.clone();
+            charge(&mut cx, body.len())?;
+            Ok((lookup(&body, &pointer),))
+        },
+    )?;
     type In = (Vec<u8>, String);
-    to.func_wrap("json-in", |mut cx: Context<'_>, (document, pointer): In| -> HostResult<_> {
-        charge(&mut cx, document.len())?;
-        Ok((lookup(&document, &pointer),))
-    })?;
+    to.func_wrap(
+        "json-in",
+        |mut cx: Context<'_>, (document, pointer): In| -> HostResult<_> {
+            charge(&mut cx, document.len())?;
+            Ok((lookup(&document, &pointer),))
+        },
+    )?;
     to.func_wrap("now", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         charge(&mut cx, 0)?;
         Ok((cx.data().delivery.received_at,))
@@ -198,46 +246,82 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
 
 fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     let mut to = linker.instance("hookgate:provider/source@1.0.0")?;
-    to.func_wrap("option", |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
-        let value = cx.data().setup.options.get(&name).cloned();
-        charge(&mut cx, value.as_ref().map_or(0, String::len))?;
-        Ok((value,))
-    })?;
+    to.func_wrap(
+        "option",
+        |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
+            let value = cx.data().setup.options.get(&name).cloned();
+            charge(&mut cx, value.as_ref().map_or(0, String::len))?;
+            Ok((value,))
+        },
+    )?;
     type Line = (Level, String);
-    to.func_wrap("log", |mut cx: Context<'_>, (level, line): Line| -> wasmtime::Result<()> {
-        charge(&mut cx, line.len())?;
-        let call = cx.data_mut();
-        call.logged += 1;
-        if call.logged <= LOG_LINES {
-            log(call, level, &line);
-        }
-        Ok(())
-    })
+    to.func_wrap(
+        "log",
+        |mut cx: Context<'_>, (level, line): Line| -> wasmtime::Result<()> {
+            charge(&mut cx, line.len())?;
+            let call = cx.data_mut();
+            call.logged += 1;
+            if call.logged <= LOG_LINES {
+                log(call, level, &line);
+            }
+            Ok(())
+        },
+    )
 }
 
 fn add_verification(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     let mut to = linker.instance("hookgate:provider/verification@1.0.0")?;
+    type DigestRequest = (wit::DigestAlgorithm, Vec<wit::Segment>);
+    to.func_wrap(
+        "digest",
+        |mut cx: Context<'_>, (hash, message): DigestRequest| -> HostResult<_> {
+            Ok((digest(&mut cx, hash.into(), &message)?,))
+        },
+    )?;
     type MacRequest = (wit::MacAlgorithm, String, Vec<wit::Segment>, wit::Signature);
-    to.func_wrap("verify-mac", |mut cx: Context<'_>, request: MacRequest| -> HostResult<_> {
-        let (algorithm, secret, message, signature) = request;
-        Ok((verify_mac(&mut cx, algorithm.into(), secret, &message, &signature)?,))
-    })?;
+    to.func_wrap(
+        "verify-mac",
+        |mut cx: Context<'_>, request: MacRequest| -> HostResult<_> {
+            let (algorithm, secret, message, signature) = request;
+            Ok((verify_mac(
+                &mut cx,
+                algorithm.into(),
+                secret,
+                &message,
+                &signature,
+            )?,))
+        },
+    )?;
     type TokenRequest = (String, Vec<u8>);
-    to.func_wrap("verify-token", |mut cx: Context<'_>, request: TokenRequest| -> HostResult<_> {
-        let (secret, value) = request;
-        charge(&mut cx, value.len())?;
-        let setup = Arc::clone(&cx.data().setup);
-        let place = crypto::verify_token(keys(&setup, &secret)?, &value);
-        Ok((remember(&mut cx, secret, place),))
-    })?;
-    type SignatureRequest = (wit::SignatureScheme, wit::Key, Vec<wit::Segment>, wit::Signature);
-    to.func_wrap("verify-signature", |_: Context<'_>, r: SignatureRequest| -> HostResult<bool> {
-        Err(not_supported(format!("verify-signature with {:?}", r.0)))
-    })?;
+    to.func_wrap(
+        "verify-token",
+        |mut cx: Context<'_>, request: TokenRequest| -> HostResult<_> {
+            let (secret, value) = request;
+            charge(&mut cx, value.len())?;
+            let setup = Arc::clone(&cx.data().setup);
+            let place = crypto::verify_token(keys(&setup, &secret)?, &value);
+            Ok((remember(&mut cx, secret, place),))
+        },
+    )?;
+    type SignatureRequest = (
+        wit::SignatureScheme,
+        wit::Key,
+        Vec<wit::Segment>,
+        wit::Signature,
+    );
+    to.func_wrap(
+        "verify-signature",
+        |_: Context<'_>, r: SignatureRequest| -> HostResult<bool> {
+            Err(not_supported(format!("verify-signature with {:?}", r.0)))
+        },
+    )?;
     type JwtRequest = (Vec<wit::JwtAlgorithm>, wit::Key, Vec<u8>);
-    to.func_wrap("verify-jwt", |_: Context<'_>, _: JwtRequest| -> HostResult<Option<String>> {
-        Err(not_supported("verify-jwt".into()))
-    })
+    to.func_wrap(
+        "verify-jwt",
+        |_: Context<'_>, _: JwtRequest| -> HostResult<Option<String>> {
+            Err(not_supported("verify-jwt".into()))
+        },
+    )
 }
 
 fn not_supported(function: String) -> wasmtime::Error {
@@ -249,14 +333,19 @@ fn refused(what: String) -> Fault {
 }
 
 fn external_url(call: &Call) -> Option<String> {
-    call.setup.public_url.as_deref().map(|url| call.delivery.external_url(url))
+    call.setup
+        .public_url
+        .as_deref()
+        .map(|url| call.delivery.external_url(url))
 }
 
 /// The decoded pairs of a query or form, in their order.
 fn pairs(text: &[u8]) -> Vec<wit::Pair> {
     let decode = |part: &[u8]| {
         let spaced: Cow<'_, [u8]> = if part.contains(&b'+') {
-            part.iter().map(|b| if *b == b'+' { b' ' } else { *b }).collect()
+            part.iter()
+                .map(|b| if *b == b'+' { b' ' } else { *b })
+                .collect()
         } else {
             part.into()
         };
@@ -269,7 +358,10 @@ fn pairs(text: &[u8]) -> Vec<wit::Pair> {
                 Some(at) => (&part[..at], &part[at + 1..]),
                 None => (part, [].as_slice()),
             };
-            wit::Pair { name: decode(name), value: decode(value) }
+            wit::Pair {
+                name: decode(name),
+                value: decode(value),
+            }
         })
         .collect()
 }
@@ -287,7 +379,9 @@ fn lookup(document: &[u8], pointer: &str) -> Result<Option<wit::JsonValue>, wit:
         LookupError::DuplicateKey => wit::JsonError::DuplicateKey,
         LookupError::BadPointer => wit::JsonError::BadPointer,
     };
-    json::lookup(document, pointer).map(|found| found.map(value)).map_err(error)
+    json::lookup(document, pointer)
+        .map(|found| found.map(value))
+        .map_err(error)
 }
 
 fn log(call: &Call, level: Level, line: &str) {
@@ -302,7 +396,11 @@ fn log(call: &Call, level: Level, line: &str) {
 }
 
 fn keys<'a>(setup: &'a Setup, secret: &str) -> Result<&'a [Key], Fault> {
-    let unknown = || refused(format!("it names the secret {secret:?}, which the source does not have"));
+    let unknown = || {
+        refused(format!(
+            "it names the secret {secret:?}, which the source does not have"
+        ))
+    };
     setup.keys.get(secret).ok_or_else(unknown)
 }
 
@@ -320,26 +418,105 @@ fn verify_mac(
     message: &[wit::Segment],
     signature: &wit::Signature,
 ) -> wasmtime::Result<bool> {
-    let (delivery, setup) = (Arc::clone(&context.data().delivery), Arc::clone(&context.data().setup));
-    let keys = keys(&setup, &secret)?;
-    let digested = message.iter().filter(|s| matches!(s, wit::Segment::BodyDigest(_))).count();
-    charge(context, digested * delivery.body.len())?;
     let names_secret = message.iter().any(|s| matches!(s, wit::Segment::Secret(_)));
     if names_secret != matches!(mac, Mac::Plain(_)) {
         let what = "plain digests hash a secret, and only they do";
         return Err(refused(what.to_owned()).into());
     }
-    let url = external_url(context.data());
-    let parts = message
-        .iter()
-        .map(|segment| part(segment, &delivery, &setup, &secret, url.as_deref()))
-        .collect::<Result<Vec<_>, Fault>>()?;
+    let call = Shared::of(context);
+    let keys = keys(&call.setup, &secret)?;
+    let parts = call.parts(context, message, Some(&secret))?;
     let length: usize = parts.iter().map(Part::length).sum();
-    charge(context, keys.len() * (length + MAC as usize) + signature.text.len())?;
+    charge(context, keys.len() * (length + MAC) + signature.text.len())?;
     let pieces: Vec<_> = parts.iter().map(Part::piece).collect();
     let signature = Encoding::from(signature.encoding).decode(&signature.text);
     let place = signature.and_then(|signature| crypto::verify_mac(mac, keys, &pieces, &signature));
     Ok(remember(context, secret, place))
+}
+
+fn digest(
+    context: &mut Context<'_>,
+    hash: Hash,
+    message: &[wit::Segment],
+) -> wasmtime::Result<Vec<u8>> {
+    if message.iter().any(|s| matches!(s, wit::Segment::Secret(_))) {
+        return Err(refused("a public digest holds no secret".into()).into());
+    }
+    let call = Shared::of(context);
+    let parts = call.parts(context, message, None)?;
+    charge(context, parts.iter().map(Part::length).sum())?;
+    let pieces = parts.iter().filter_map(|part| match part {
+        Part::Bytes(bytes) => Some(&**bytes),
+        Part::ThisKey | Part::Key(_) => None,
+    });
+    Ok(hash.of_pieces(pieces))
+}
+
+/// What segments are filled in from, shared with the store that is charged meanwhile.
+struct Shared {
+    delivery: Arc<Delivery>,
+    setup: Arc<Setup>,
+    url: Option<String>,
+}
+
+impl Shared {
+    fn of(context: &Context<'_>) -> Self {
+        let call = context.data();
+        Self {
+            delivery: Arc::clone(&call.delivery),
+            setup: Arc::clone(&call.setup),
+            url: external_url(call),
+        }
+    }
+
+    /// The message's parts; digests of the body are charged before they are computed.
+    fn parts<'a>(
+        &'a self,
+        context: &mut Context<'_>,
+        message: &'a [wit::Segment],
+        secret: Option<&str>,
+    ) -> wasmtime::Result<Vec<Part<'a>>> {
+        let digested = message
+            .iter()
+            .filter(|s| matches!(s, wit::Segment::BodyDigest(_)))
+            .count();
+        charge(context, digested * self.delivery.body.len())?;
+        let parts = message.iter().map(|segment| self.part(segment, secret));
+        Ok(parts.collect::<Result<_, Fault>>()?)
+    }
+
+    fn part<'a>(
+        &'a self,
+        segment: &'a wit::Segment,
+        secret: Option<&str>,
+    ) -> Result<Part<'a>, Fault> {
+        let bytes = |bytes: &'a [u8]| Ok(Part::Bytes(bytes.into()));
+        match segment {
+            wit::Segment::Literal(literal) => bytes(literal),
+            wit::Segment::Body => bytes(&self.delivery.body),
+            wit::Segment::BodyDigest(digest) => {
+                let encoding = Encoding::from(digest.encoding);
+                let digest = Hash::from(digest.algorithm).of_pieces([&*self.delivery.body]);
+                Ok(Part::Bytes(encoding.encode(&digest).into()))
+            }
+            wit::Segment::Method => bytes(self.delivery.method.as_str().as_bytes()),
+            wit::Segment::Target => bytes(self.delivery.target.as_bytes()),
+            wit::Segment::ExternalUrl => {
+                let none = "it verifies the external URL, but the source has no `public_url`";
+                bytes(
+                    self.url
+                        .as_deref()
+                        .ok_or_else(|| refused(none.into()))?
+                        .as_bytes(),
+                )
+            }
+            wit::Segment::Secret(name) if Some(name.as_str()) == secret => Ok(Part::ThisKey),
+            wit::Segment::Secret(name) => keys(&self.setup, name)?
+                .first()
+                .map(Part::Key)
+                .ok_or_else(|| refused(format!("the secret {name:?} has no value"))),
+        }
+    }
 }
 
 /// A segment, filled in.
@@ -366,43 +543,15 @@ impl Part<'_> {
     }
 }
 
-fn part<'a>(
-    segment: &'a wit::Segment,
-    delivery: &'a Delivery,
-    setup: &'a Setup,
-    secret: &str,
-    url: Option<&'a str>,
-) -> Result<Part<'a>, Fault> {
-    let bytes = |bytes: &'a [u8]| Ok(Part::Bytes(bytes.into()));
-    match segment {
-        wit::Segment::Literal(literal) => bytes(literal),
-        wit::Segment::Body => bytes(&delivery.body),
-        wit::Segment::BodyDigest(digest) => {
-            let encoding = Encoding::from(digest.encoding);
-            let digest = Hash::from(digest.algorithm).of(&delivery.body);
-            Ok(Part::Bytes(encoding.encode(&digest).into()))
-        }
-        wit::Segment::Method => bytes(delivery.method.as_str().as_bytes()),
-        wit::Segment::Target => bytes(delivery.target.as_bytes()),
-        wit::Segment::ExternalUrl => bytes(url.map(str::as_bytes).ok_or_else(|| {
-            refused("it verifies the external URL, but the source has no `public_url`".into())
-        })?),
-        wit::Segment::Secret(name) if name == secret => Ok(Part::ThisKey),
-        wit::Segment::Secret(name) => keys(setup, name)?
-            .first()
-            .map(Part::Key)
-            .ok_or_else(|| refused(format!("the secret {name:?} has no value"))),
-    }
-}
-
 /// Reads a verdict, within what the protocol allows.
 pub(super) fn verdict(verdict: wit::Verdict) -> Result<Verdict, Fault> {
     match verdict {
         wit::Verdict::Accept(events) => match <[wit::Event; 1]>::try_from(events) {
             Ok([event]) => event_of(event).map(Verdict::Accept),
-            Err(events) => {
-                Err(refused(format!("it accepts {} events in one delivery, not one", events.len())))
-            }
+            Err(events) => Err(refused(format!(
+                "it accepts {} events in one delivery, not one",
+                events.len()
+            ))),
         },
         wit::Verdict::Respond(answer) => response(answer).map(Verdict::Respond),
         wit::Verdict::Reject(rejection) => Ok(Verdict::Reject(Rejection {
@@ -413,7 +562,9 @@ pub(super) fn verdict(verdict: wit::Verdict) -> Result<Verdict, Fault> {
 }
 
 fn shorten(reason: &str) -> String {
-    reason[..reason.floor_char_boundary(LOG_BYTES)].escape_debug().to_string()
+    reason[..reason.floor_char_boundary(LOG_BYTES)]
+        .escape_debug()
+        .to_string()
 }
 
 fn event_of(event: wit::Event) -> Result<Event, Fault> {
@@ -433,23 +584,34 @@ fn event_of(event: wit::Event) -> Result<Event, Fault> {
 fn response(response: wit::Response) -> Result<Response, Fault> {
     const MAX: usize = 4096;
     if !(200..=599).contains(&response.status) {
-        return Err(refused(format!("a response has the status {}", response.status)));
+        return Err(refused(format!(
+            "a response has the status {}",
+            response.status
+        )));
     }
     let mut body = Vec::new();
     for part in response.body {
         match part {
             wit::Part::Bytes(bytes) => body.extend(bytes),
             wit::Part::Mac(_) => {
-                return Err(Fault::NotSupported { function: "a MAC in a response".into() });
+                return Err(Fault::NotSupported {
+                    function: "a MAC in a response".into(),
+                });
             }
         }
     }
     for (name, value) in &response.headers {
         check_header(name, value)?;
     }
-    let headers: usize = response.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let headers: usize = response
+        .headers
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
     match body.len() + headers {
-        size if size > MAX => Err(refused(format!("a response has {size} bytes; it may have {MAX}"))),
+        size if size > MAX => Err(refused(format!(
+            "a response has {size} bytes; it may have {MAX}"
+        ))),
         _ => Ok(Response {
             status: Some(response.status),
             headers: response.headers,
@@ -459,14 +621,24 @@ fn response(response: wit::Response) -> Result<Response, Fault> {
 }
 
 fn check_header(name: &str, value: &str) -> Result<(), Fault> {
-    let is_framing = ["content-length", "transfer-encoding", "connection", "upgrade", "set-cookie"]
-        .iter()
-        .any(|framing| name.eq_ignore_ascii_case(framing));
-    let fits = http::HeaderName::try_from(name).is_ok() && http::HeaderValue::try_from(value).is_ok();
+    let is_framing = [
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "set-cookie",
+    ]
+    .iter()
+    .any(|framing| name.eq_ignore_ascii_case(framing));
+    let fits =
+        http::HeaderName::try_from(name).is_ok() && http::HeaderValue::try_from(value).is_ok();
     if fits && !is_framing {
         return Ok(());
     }
-    Err(refused(format!("a response has the header {:?}", shorten(name))))
+    Err(refused(format!(
+        "a response has the header {:?}",
+        shorten(name)
+    )))
 }
 
 impl From<wit::RejectKind> for RejectKind {

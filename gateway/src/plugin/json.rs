@@ -39,7 +39,11 @@ pub fn lookup(document: &[u8], pointer: &str) -> Result<Option<Value>, LookupErr
     let path = parse_pointer(pointer).ok_or(LookupError::BadPointer)?;
     let mut from = serde_json::Deserializer::from_slice(document);
     let mut duplicate = false;
-    let found = Walk { path: &path, duplicate: &mut duplicate }.deserialize(&mut from);
+    let found = Walk {
+        path: &path,
+        duplicate: &mut duplicate,
+    }
+    .deserialize(&mut from);
     if duplicate {
         return Err(LookupError::DuplicateKey);
     }
@@ -52,7 +56,11 @@ fn parse_pointer(pointer: &str) -> Option<Vec<String>> {
     if pointer.is_empty() {
         return Some(Vec::new());
     }
-    pointer.strip_prefix('/')?.split('/').map(unescape).collect()
+    pointer
+        .strip_prefix('/')?
+        .split('/')
+        .map(unescape)
+        .collect()
 }
 
 /// `~1` is `/` and `~0` is `~`; any other `~` is an error.
@@ -115,8 +123,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 *self.duplicate = true;
                 return Err(A::Error::custom("duplicate key"));
             }
-            found =
-                map.next_value_seed(Walk { path: &self.path[1..], duplicate: self.duplicate })?;
+            found = map.next_value_seed(Walk {
+                path: &self.path[1..],
+                duplicate: self.duplicate,
+            })?;
         }
         Ok(found)
     }
@@ -128,7 +138,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let mut found = None;
         for index in 0.. {
             if Some(index) == wanted {
-                let walk = Walk { path: &self.path[1..], duplicate: self.duplicate };
+                let walk = Walk {
+                    path: &self.path[1..],
+                    duplicate: self.duplicate,
+                };
                 match seq.next_element_seed(walk)? {
                     Some(value) => found = value,
                     None => break,
@@ -174,20 +187,29 @@ mod tests {
             "t":true,"z":null,"o":{"k": [1, 2]}}"#;
         assert_eq!(lookup(document, "/a/b/0"), text("x"));
         assert_eq!(lookup(document, "/a/b/1/c~0~1d"), text("é"));
-        assert_eq!(lookup(document, "/n"), Ok(Some(Value::Number("100.50".into()))));
-        assert_eq!(lookup(document, "/big"), Ok(Some(Value::Number("9007199254740993".into()))));
+        assert_eq!(
+            lookup(document, "/n"),
+            Ok(Some(Value::Number("100.50".into())))
+        );
+        assert_eq!(
+            lookup(document, "/big"),
+            Ok(Some(Value::Number("9007199254740993".into())))
+        );
         assert_eq!(lookup(document, "/t"), Ok(Some(Value::Boolean(true))));
         assert_eq!(lookup(document, "/z"), Ok(Some(Value::Null)));
-        assert_eq!(lookup(document, "/o"), Ok(Some(Value::Raw(r#"{"k": [1, 2]}"#.into()))));
+        assert_eq!(
+            lookup(document, "/o"),
+            Ok(Some(Value::Raw(r#"{"k": [1, 2]}"#.into())))
+        );
         assert_eq!(lookup(b"\"x\"", ""), text("x"));
     }
 
     #[test]
     fn what_is_not_there_is_none_whatever_stands_in_the_way() {
         let document = br#"{"a":1,"b":"s","c":[1],"d":true,"e":null,"f":-1.5}"#;
-        for pointer in
-            ["/x", "/a/x", "/b/x", "/c/1", "/c/00", "/c/-", "/c/x", "/d/x", "/e/x", "/f/x", "/"]
-        {
+        for pointer in [
+            "/x", "/a/x", "/b/x", "/c/1", "/c/00", "/c/-", "/c/x", "/d/x", "/e/x", "/f/x", "/",
+        ] {
             assert_eq!(lookup(document, pointer), Ok(None), "{pointer}");
         }
     }
@@ -196,16 +218,37 @@ mod tests {
     fn a_duplicate_key_on_the_path_is_an_error_and_elsewhere_is_not() {
         let document = br#"{"a":{"id":1,"id":2},"b":{"id":1}}"#;
         assert_eq!(lookup(document, "/a/id"), Err(LookupError::DuplicateKey));
-        assert_eq!(lookup(document, "/b/id"), Ok(Some(Value::Number("1".into()))));
-        assert_eq!(lookup(br#"{"a":1,"\u0061":2}"#, "/a"), Err(LookupError::DuplicateKey));
+        assert_eq!(
+            lookup(document, "/b/id"),
+            Ok(Some(Value::Number("1".into())))
+        );
+        assert_eq!(
+            lookup(br#"{"a":1,"\u0061":2}"#, "/a"),
+            Err(LookupError::DuplicateKey)
+        );
     }
 
     #[test]
     fn malformed_text_before_or_behind_the_value_is_an_error() {
-        for document in ["", "{", r#"{"a":1"#, r#"{"a":1}x"#, r#"{"a":1,}"#, "{\"a\":\"\u{1}\"}", "[1"] {
-            assert_eq!(lookup(document.as_bytes(), "/a"), Err(LookupError::Malformed), "{document}");
+        for document in [
+            "",
+            "{",
+            r#"{"a":1"#,
+            r#"{"a":1}x"#,
+            r#"{"a":1,}"#,
+            "{\"a\":\"\u{1}\"}",
+            "[1",
+        ] {
+            assert_eq!(
+                lookup(document.as_bytes(), "/a"),
+                Err(LookupError::Malformed),
+                "{document}"
+            );
         }
-        assert_eq!(lookup(b"{\"a\":\"\xff\"}", "/a"), Err(LookupError::Malformed));
+        assert_eq!(
+            lookup(b"{\"a\":\"\xff\"}", "/a"),
+            Err(LookupError::Malformed)
+        );
         let deep = "[".repeat(100_000);
         assert_eq!(lookup(deep.as_bytes(), "/0/0"), Err(LookupError::Malformed));
     }
@@ -213,7 +256,11 @@ mod tests {
     #[test]
     fn pointers_that_are_not_rfc_6901_are_refused() {
         for pointer in ["a", "/~", "/~2", "/a~"] {
-            assert_eq!(lookup(b"{}", pointer), Err(LookupError::BadPointer), "{pointer}");
+            assert_eq!(
+                lookup(b"{}", pointer),
+                Err(LookupError::BadPointer),
+                "{pointer}"
+            );
         }
     }
 }

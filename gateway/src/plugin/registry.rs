@@ -47,7 +47,10 @@ impl Registry {
         let mut paths = std::fs::read_dir(directory)?
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<Result<Vec<_>, _>>()?;
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "wasm"));
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "wasm")
+        });
         paths.sort();
         let mut registry = Self::default();
         for path in paths {

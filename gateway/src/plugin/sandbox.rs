@@ -92,7 +92,9 @@ pub enum SandboxError {
         reason: String,
     },
     /// A core module.
-    #[error("it is a core module, not a component\nhint: build it with `hookgate plugin build DIR`")]
+    #[error(
+        "it is a core module, not a component\nhint: build it with `hookgate plugin build DIR`"
+    )]
     CoreModule,
     /// Compiled already, by whom nobody knows.
     #[error("it is machine code, not WebAssembly; compiled plugins are not loaded")]
@@ -153,7 +155,13 @@ impl Sandbox {
         host::add_to_linker(&mut linker).map_err(reserve)?;
         let slots = Arc::new(Semaphore::new(limits.concurrent_calls as usize));
         let ticker = start_ticker(&engine);
-        Ok(Self { engine, linker, limits, slots, _ticker: ticker })
+        Ok(Self {
+            engine,
+            linker,
+            limits,
+            slots,
+            _ticker: ticker,
+        })
     }
 
     /// Compiles a component and asks for its manifest.
@@ -165,10 +173,14 @@ impl Sandbox {
         if bytes.starts_with(b"\0asm\x01\0\0\0") {
             return Err(SandboxError::CoreModule);
         }
-        let component = Component::from_binary(&self.engine, bytes)
-            .map_err(|error| SandboxError::Invalid { reason: format!("{error:#}") })?;
+        let component =
+            Component::from_binary(&self.engine, bytes).map_err(|error| SandboxError::Invalid {
+                reason: format!("{error:#}"),
+            })?;
         self.refuse_foreign_imports(&component)?;
-        let mismatch = |error: wasmtime::Error| SandboxError::Mismatch { reason: format!("{error:#}") };
+        let mismatch = |error: wasmtime::Error| SandboxError::Mismatch {
+            reason: format!("{error:#}"),
+        };
         let pre = self.linker.instantiate_pre(&component).map_err(mismatch)?;
         let pre = bindings::ProviderPre::new(pre).map_err(mismatch)?;
         let mut plugin = WasmPlugin {
@@ -186,8 +198,14 @@ impl Sandbox {
     fn refuse_foreign_imports(&self, component: &Component) -> Result<(), SandboxError> {
         let ty = component.component_type();
         let names = ty.imports(&self.engine).map(|(name, _)| name.to_owned());
-        let names: Vec<_> = names.filter(|name| !name.starts_with("hookgate:provider/")).collect();
-        if names.is_empty() { Ok(()) } else { Err(SandboxError::ForeignImports { names }) }
+        let names: Vec<_> = names
+            .filter(|name| !name.starts_with("hookgate:provider/"))
+            .collect();
+        if names.is_empty() {
+            Ok(())
+        } else {
+            Err(SandboxError::ForeignImports { names })
+        }
     }
 }
 
@@ -210,10 +228,15 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
 }
 
 fn open_cache(path: &std::path::Path) -> Result<Cache, SandboxError> {
-    let refused = |reason: String| SandboxError::Cache { path: path.to_owned(), reason };
+    let refused = |reason: String| SandboxError::Cache {
+        path: path.to_owned(),
+        reason,
+    };
     std::fs::create_dir_all(path).map_err(|error| refused(error.to_string()))?;
     // The runtime takes absolute paths only.
-    let absolute = path.canonicalize().map_err(|error| refused(error.to_string()))?;
+    let absolute = path
+        .canonicalize()
+        .map_err(|error| refused(error.to_string()))?;
     let mut config = CacheConfig::new();
     config.with_directory(absolute);
     Cache::new(config).map_err(|error| refused(format!("{error:#}")))
@@ -252,18 +275,29 @@ impl WasmPlugin {
         let mut store = Store::new(&self.engine, call);
         store.limiter(|call| &mut call.guard);
         store.set_hostcall_fuel(self.limits.output);
-        let ticks = self.limits.wall_clock.as_millis().div_ceil(TICK.as_millis()) + 1;
+        let ticks = self
+            .limits
+            .wall_clock
+            .as_millis()
+            .div_ceil(TICK.as_millis())
+            + 1;
         store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));
-        store.set_fuel(self.limits.fuel).map_err(|error| self.fault(&error, &mut store))?;
+        store
+            .set_fuel(self.limits.fuel)
+            .map_err(|error| self.fault(&error, &mut store))?;
         Ok(store)
     }
 
     fn read_manifest(&self) -> Result<String, Fault> {
         let call = Call::new(Arc::new(host::no_delivery()), Arc::default(), &self.limits);
         let mut store = self.store(call)?;
-        let provider =
-            self.pre.instantiate(&mut store).map_err(|error| self.fault(&error, &mut store))?;
-        provider.call_manifest(&mut store).map_err(|error| self.fault(&error, &mut store))
+        let provider = self
+            .pre
+            .instantiate(&mut store)
+            .map_err(|error| self.fault(&error, &mut store))?;
+        provider
+            .call_manifest(&mut store)
+            .map_err(|error| self.fault(&error, &mut store))
     }
 
     /// What ended a call.
@@ -279,16 +313,29 @@ impl Plugin for WasmPlugin {
 
     fn handle(&self, delivery: &Arc<Delivery>, setup: &Arc<Setup>) -> Result<Handled, Fault> {
         let slots = self.limits.concurrent_calls;
-        let _slot = self.slots.try_acquire().map_err(|_| Fault::NoSlot { slots })?;
+        let _slot = self
+            .slots
+            .try_acquire()
+            .map_err(|_| Fault::NoSlot { slots })?;
         let call = Call::new(Arc::clone(delivery), Arc::clone(setup), &self.limits);
         let mut store = self.store(call)?;
-        let provider =
-            self.pre.instantiate(&mut store).map_err(|error| self.fault(&error, &mut store))?;
-        let verdict =
-            provider.call_handle(&mut store).map_err(|error| self.fault(&error, &mut store))?;
+        let provider = self
+            .pre
+            .instantiate(&mut store)
+            .map_err(|error| self.fault(&error, &mut store))?;
+        let verdict = provider
+            .call_handle(&mut store)
+            .map_err(|error| self.fault(&error, &mut store))?;
         let verdict = host::verdict(verdict)?;
-        let fuel = self.limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0));
-        Ok(Handled { verdict, key: store.data_mut().matched.take(), fuel })
+        let fuel = self
+            .limits
+            .fuel
+            .saturating_sub(store.get_fuel().unwrap_or(0));
+        Ok(Handled {
+            verdict,
+            key: store.data_mut().matched.take(),
+            fuel,
+        })
     }
 }
 

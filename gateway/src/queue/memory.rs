@@ -27,7 +27,11 @@ struct Messages {
 impl MemoryQueue {
     /// An empty queue with this deduplication window.
     pub fn new(clock: SharedClock, window: Duration) -> Self {
-        Self { clock, window, held: Mutex::default() }
+        Self {
+            clock,
+            window,
+            held: Mutex::default(),
+        }
     }
 
     /// All messages in their order.

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Claim, ClaimRequest, ClaimStore, Claimed, Release, Settlement, StoreError, Token, rules};
+use super::{
+    Claim, ClaimRequest, ClaimStore, Claimed, Release, Settlement, StoreError, Token, rules,
+};
 use crate::clock::SharedClock;
 
 /// Claims in memory.
@@ -15,7 +17,10 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// An empty store.
     pub fn new(clock: SharedClock) -> Self {
-        Self { clock, claims: Mutex::default() }
+        Self {
+            clock,
+            claims: Mutex::default(),
+        }
     }
 
     fn claims(&self) -> MutexGuard<'_, HashMap<String, Claim>> {
@@ -45,7 +50,10 @@ impl ClaimStore for MemoryStore {
 
     async fn release(&self, key: &str, token: Token, how: Release) -> Result<(), StoreError> {
         let mut claims = self.claims();
-        let Some(found) = claims.get_mut(key).filter(|found| rules::releases(found, token)) else {
+        let Some(found) = claims
+            .get_mut(key)
+            .filter(|found| rules::releases(found, token))
+        else {
             return Ok(());
         };
         match how {
@@ -57,6 +65,10 @@ impl ClaimStore for MemoryStore {
 
     async fn look(&self, key: &str) -> Result<Option<Claim>, StoreError> {
         let now = self.clock.wall_ms();
-        Ok(self.claims().get(key).filter(|claim| !claim.is_expired(now)).cloned())
+        Ok(self
+            .claims()
+            .get(key)
+            .filter(|claim| !claim.is_expired(now))
+            .cloned())
     }
 }

@@ -8,7 +8,7 @@ use crate::bindings::hookgate::provider::types::{
 };
 use crate::bindings::hookgate::provider::verification as host;
 
-pub use host::{verify_jwt, verify_signature, verify_token};
+pub use host::{digest, verify_jwt, verify_signature, verify_token};
 
 impl Signature {
     /// A signature in lower-case hexadecimal; upper case is taken too.
