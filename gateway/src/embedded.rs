@@ -26,6 +26,7 @@ use crate::backend::{Accept, Acceptance, Accepted, Browse};
 use crate::clock::SharedClock;
 use crate::queue::{Held, QueueError};
 use crate::store::{Claim, StoreError};
+use writer::Writer;
 
 pub use file::OpenError;
 
@@ -37,6 +38,9 @@ pub const QUEUE_NAME: &str = "embedded";
 
 /// The database, open as long as it works. The writer closes it after a failed commit and opens it anew.
 type Shared = Arc<ArcSwapOption<Database>>;
+
+/// Opens the database, checked, and says which sequence comes next.
+type Opener = Box<dyn Fn() -> Result<(Database, u64), OpenError> + Send>;
 
 /// The embedded store and queue.
 pub struct Embedded {
@@ -55,23 +59,16 @@ impl Embedded {
     /// it: what is damaged is an error, never a smaller database. `window` is how long a deduplication id is
     /// remembered beyond its claim.
     pub fn open(directory: &Path, clock: SharedClock, window: Duration) -> Result<Self, OpenError> {
-        let database = file::open(directory)?;
-        let next = format::next_sequence(&database)
-            .map_err(|error| OpenError::damaged(directory, error.to_string()))?;
-        let shared: Shared = Arc::new(ArcSwapOption::from_pointee(database));
-        let (sender, requests) = mpsc::channel(WAITING);
-        writer::Writer::new(
-            directory.to_owned(),
-            Arc::clone(&shared),
-            clock,
-            window,
-            next,
-        )
-        .start(requests);
-        Ok(Self {
-            database: shared,
-            writer: sender,
-        })
+        let directory = directory.to_owned();
+        Self::start(Box::new(move || file::open(&directory)), clock, window)
+    }
+
+    fn start(opener: Opener, clock: SharedClock, window: Duration) -> Result<Self, OpenError> {
+        let (database, next) = opener()?;
+        let database: Shared = Arc::new(ArcSwapOption::from_pointee(database));
+        let (writer, requests) = mpsc::channel(WAITING);
+        Writer::new(opener, Arc::clone(&database), clock, window, next).start(requests);
+        Ok(Self { database, writer })
     }
 
     /// The claim of that key, for tests and operators.

@@ -58,10 +58,7 @@ fn key_forms_decode_to_the_same_bytes() {
     for (form, value) in [
         (KeyForm::Raw, raw.to_owned()),
         (KeyForm::Hex, data_encoding::HEXUPPER.encode(raw.as_bytes())),
-        (
-            KeyForm::Base64,
-            data_encoding::BASE64.encode(raw.as_bytes()),
-        ),
+        (KeyForm::Base64, BASE64.encode(raw.as_bytes())),
         (
             KeyForm::Whsec,
             format!("whsec_{}", BASE64_NOPAD.encode(raw.as_bytes())),

@@ -21,6 +21,9 @@ pub const MAX_MESSAGE: usize = 1024 * 1024;
 /// The largest `hookgate` attribute, in bytes. Headers beyond it are left out, and a flag says so.
 const MAX_CONTEXT: usize = 8 * 1024;
 
+/// What is valid UTF-8 but no queue text, and can stand in a header.
+const NONCHARACTERS: [char; 2] = ['\u{fffe}', '\u{ffff}'];
+
 /// The version of the `hookgate` attribute's JSON.
 const CONTEXT_VERSION: u32 = 1;
 
@@ -210,7 +213,8 @@ impl Envelope<'_> {
             if is_signature || (self.withheld)(name) {
                 continue;
             }
-            let value = String::from_utf8_lossy(value.as_bytes());
+            let value =
+                String::from_utf8_lossy(value.as_bytes()).replace(NONCHARACTERS, "\u{fffd}");
             let pair = serde_json::to_string(&(name.as_str(), value)).unwrap_or_default();
             if json.len() + pair.len() > limit {
                 json.push(']');

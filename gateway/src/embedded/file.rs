@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use redb::{Builder, Database, DatabaseError, StorageError};
 
-use super::format::Tables;
+use super::format::{RecordError, Tables, next_sequence};
 
 const DATABASE: &str = "hookgate.redb";
 const MARKER: &str = "FORMAT";
@@ -86,17 +86,20 @@ fn hint(reason: &io::Error) -> &'static str {
     }
 }
 
-impl OpenError {
-    pub(super) fn damaged(directory: &Path, reason: String) -> Self {
-        Self::Damaged {
+/// Opens the database of this directory and checks every page of it; makes it where there has never been one.
+/// Says which sequence comes next.
+pub(super) fn open(directory: &Path) -> Result<(Database, u64), OpenError> {
+    let database = open_file(directory)?;
+    match next_sequence(&database) {
+        Ok(next) => Ok((database, next)),
+        Err(error) => Err(OpenError::Damaged {
             path: directory.join(DATABASE),
-            reason,
-        }
+            reason: error.to_string(),
+        }),
     }
 }
 
-/// Opens the database of this directory and checks every page of it; makes it where there has never been one.
-pub(super) fn open(directory: &Path) -> Result<Database, OpenError> {
+fn open_file(directory: &Path) -> Result<Database, OpenError> {
     let io_error = |path: &Path| {
         let path = path.to_owned();
         move |reason| OpenError::Io { path, reason }
@@ -135,16 +138,17 @@ fn fresh(path: &Path) -> Result<Database, OpenError> {
     let database = builder()
         .create(path)
         .map_err(|error| refused(path, error))?;
-    let make_tables = || -> Result<(), super::format::RecordError> {
-        let transaction = database.begin_write()?;
-        drop(Tables::open(&transaction)?);
-        Ok(transaction.commit()?)
-    };
-    make_tables().map_err(|error| OpenError::Damaged {
+    make_tables(&database).map_err(|error| OpenError::Damaged {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
     Ok(database)
+}
+
+pub(super) fn make_tables(database: &Database) -> Result<(), RecordError> {
+    let transaction = database.begin_write()?;
+    drop(Tables::open(&transaction)?);
+    Ok(transaction.commit()?)
 }
 
 fn builder() -> Builder {

@@ -4,7 +4,6 @@
 //! database is opened anew before the next. A panic in here ends the process: the next start checks the file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use redb::{Database, Durability, ReadableTable};
 use tokio::sync::mpsc;
 
 use super::format::{RecordError, Tables, encode_message};
-use super::{Request, Shared, file};
+use super::{Opener, Request, Shared};
 use crate::backend::{Acceptance, Accepted};
 use crate::clock::{SharedClock, Span};
 use crate::failpoint;
@@ -27,7 +26,7 @@ const SWEEP: usize = 2 * BATCH;
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Writer {
-    directory: PathBuf,
+    opener: Opener,
     database: Shared,
     clock: SharedClock,
     window: Duration,
@@ -43,14 +42,14 @@ struct Closed {
 
 impl Writer {
     pub(super) fn new(
-        directory: PathBuf,
+        opener: Opener,
         database: Shared,
         clock: SharedClock,
         window: Duration,
         next: u64,
     ) -> Self {
         Self {
-            directory,
+            opener,
             database,
             clock,
             window,
@@ -124,13 +123,7 @@ impl Writer {
                 closed.reason
             ));
         }
-        let opened = file::open(&self.directory).map_err(|error| error.to_string());
-        let opened = opened.and_then(|database| {
-            let next =
-                super::format::next_sequence(&database).map_err(|error| error.to_string())?;
-            Ok((database, next))
-        });
-        match opened {
+        match (self.opener)() {
             Ok((database, next)) => {
                 tracing::warn!("the database is open again");
                 (self.next, self.closed) = (next, None);
@@ -138,9 +131,10 @@ impl Writer {
                 self.database.store(Some(Arc::clone(&database)));
                 Ok(database)
             }
-            Err(reason) => {
-                self.close(reason.clone());
-                Err(reason)
+            Err(error) => {
+                tracing::error!(%error, "the database cannot be opened again");
+                self.close(error.to_string());
+                Err(error.to_string())
             }
         }
     }
