@@ -1,5 +1,6 @@
 //! Hookgate.
 
+pub mod config;
 pub mod crypto;
 pub mod delivery;
 pub mod encoding;
