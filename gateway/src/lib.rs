@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod clock;
+pub mod config;
 pub mod crypto;
 pub mod delivery;
 pub mod embedded;

@@ -1,0 +1,336 @@
+//! The live snapshot from settings, plugins and secrets: the second stage of checking.
+//!
+//! A source that has an error is in the snapshot as unavailable, with the reason, and stops no other; whoever
+//! only checks takes the problems. Values of secrets pass through here into keys and are told to nobody.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Loaded;
+use super::policy::{self, Provider};
+use super::problem::{KeyPath, Problem, Problems, Severity, io_reason, nearest};
+use super::secret::{SecretRef, Surroundings};
+use super::validate::{Settings, SourceSettings};
+use crate::crypto::{Key, KeyError, KeyForm, Keyring};
+use crate::plugin::manifest::{SecretKind, SecretSpec};
+use crate::plugin::registry::Registry;
+use crate::plugin::{Manifest, Plugin, Sandbox, Setup};
+use crate::telemetry::Telemetry;
+use crate::tenants::{Ready, Source, Tenants, Unavailable};
+
+/// The plugins at hand.
+pub trait Plugins {
+    /// The plugin of that name.
+    fn plugin(&self, name: &str) -> Option<Arc<dyn Plugin>>;
+
+    /// The names of all, in order.
+    fn names(&self) -> Vec<&str>;
+}
+
+impl Plugins for Registry {
+    fn plugin(&self, name: &str) -> Option<Arc<dyn Plugin>> {
+        self.get(name)
+            .map(|plugin| Arc::clone(plugin) as Arc<dyn Plugin>)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.names().collect()
+    }
+}
+
+impl Loaded {
+    /// Loads the plugins, and tells what keeps any from being one. Without the directory there are none.
+    pub fn plugins(&self, sandbox: &Sandbox) -> (Registry, Problems) {
+        let directory = &self.settings.plugin_directory;
+        let registry = Registry::open(sandbox, directory);
+        let mut problems = self.problems.none();
+        problems.add_all(plugin_problems(directory, registry.as_ref()));
+        self.document.locate(&mut problems);
+        (registry.unwrap_or_default(), problems)
+    }
+
+    /// The live snapshot, and every problem of its sources. A source with an error is in it as unavailable.
+    pub fn tenants(
+        &self,
+        plugins: &impl Plugins,
+        surroundings: &impl Surroundings,
+        telemetry: &Telemetry,
+    ) -> (Tenants, Problems) {
+        let mut problems = self.problems.none();
+        let mut build = |settings: &SourceSettings| {
+            let (state, policy, found) = prepare(settings, &self.settings, plugins, surroundings);
+            problems.add_all(found);
+            let metrics = telemetry.source(&settings.tenant, &settings.name);
+            let (tenant, name) = (settings.tenant.clone(), settings.name.clone());
+            Source {
+                tenant,
+                name,
+                state,
+                policy,
+                metrics,
+            }
+        };
+        let tenants = self.settings.sources.iter().map(&mut build).collect();
+        self.document.locate(&mut problems);
+        (tenants, problems)
+    }
+}
+
+fn plugin_problems(directory: &Path, registry: Result<&Registry, &std::io::Error>) -> Vec<Problem> {
+    let path = KeyPath::new(&["plugins", "directory"]);
+    let registry = match registry {
+        Ok(registry) => registry,
+        Err(error) => {
+            let what = format!(
+                "cannot read the directory {}: {}",
+                directory.display(),
+                io_reason(error)
+            );
+            let hint = "a path that is not absolute starts at the configuration file's directory";
+            return vec![Problem::error(path, what).hint(hint)];
+        }
+    };
+    // Whether the file was wanted shows in the sources that name it.
+    let refused = registry
+        .refused
+        .iter()
+        .map(|file| Problem::warning(path.clone(), file.to_string()));
+    let manifests = registry
+        .names()
+        .filter_map(|name| registry.get(name))
+        .map(|plugin| plugin.manifest());
+    let newer = manifests
+        .filter(|manifest| !manifest.unknown.is_empty())
+        .map(|manifest| {
+            let keys: Vec<_> = manifest.unknown.keys().map(String::as_str).collect();
+            let (name, keys) = (&manifest.name, keys.join(", "));
+            Problem::warning(
+                path.clone(),
+                format!(
+                    "the manifest of `{name}` has keys that this gateway does not know: {keys}"
+                ),
+            )
+        });
+    refused.chain(newer).collect()
+}
+
+type Prepared = (
+    Result<Ready, Unavailable>,
+    crate::tenants::Policy,
+    Vec<Problem>,
+);
+
+fn prepare(
+    source: &SourceSettings,
+    settings: &Settings,
+    plugins: &impl Plugins,
+    surroundings: &impl Surroundings,
+) -> Prepared {
+    let path = source.path();
+    let Some(plugin) = plugins.plugin(&source.plugin) else {
+        let what = format!("there is no plugin `{}`", source.plugin);
+        let hint = nearest(&source.plugin, "plugins", plugins.names());
+        let problem = Problem::error(path.then("plugin"), what).hint(hint);
+        let policy = policy::policy(source, &Provider::default(), &settings.timing);
+        return (Err(unavailable([&problem])), policy, vec![problem]);
+    };
+    let manifest = plugin.manifest();
+    let provider = Provider::of(manifest);
+    let policy = policy::policy(source, &provider, &settings.timing);
+    let mut problems = check_manifest(source, manifest, &path);
+    let keys = keyring(source, manifest, surroundings, &path, &mut problems);
+    problems.extend(policy::check(&policy, &provider, &settings.timing, &path));
+    let errors: Vec<_> = problems
+        .iter()
+        .filter(|p| p.severity == Severity::Error)
+        .collect();
+    let state = if errors.is_empty() {
+        Ok(ready(source, Arc::clone(&plugin), keys))
+    } else {
+        Err(unavailable(errors))
+    };
+    (state, policy, problems)
+}
+
+fn unavailable<'a>(errors: impl IntoIterator<Item = &'a Problem>) -> Unavailable {
+    let reasons: Vec<_> = errors.into_iter().map(ToString::to_string).collect();
+    Unavailable {
+        reason: reasons.join("; "),
+    }
+}
+
+fn ready(source: &SourceSettings, plugin: Arc<dyn Plugin>, keys: Keyring) -> Ready {
+    let signature_header = signature_header(plugin.manifest(), &source.options);
+    let setup = Setup {
+        label: format!("/{}/{}", source.tenant, source.name),
+        keys,
+        options: source.options.clone(),
+        public_url: source.public_url.clone(),
+    };
+    Ready {
+        plugin,
+        setup: Arc::new(setup),
+        signature_header,
+    }
+}
+
+/// The header that the plugin will look at: the one of an option that is not given is its default.
+fn signature_header(manifest: &Manifest, given: &BTreeMap<String, String>) -> Option<String> {
+    let defaults = manifest.options.iter().filter_map(|option| {
+        let default = option.default.clone()?;
+        Some((option.name.clone(), default))
+    });
+    let given = given
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
+    manifest.signature_header(&defaults.chain(given).collect())
+}
+
+/// What the plugin asks of the source, and what it does not know.
+fn check_manifest(source: &SourceSettings, manifest: &Manifest, path: &KeyPath) -> Vec<Problem> {
+    let plugin = &manifest.name;
+    let mut problems = Vec::new();
+    if manifest.needs_public_url && source.public_url.is_none() {
+        let what = format!("it is missing: the provider of `{plugin}` signs the URL that it calls");
+        problems.push(
+            Problem::error(path.then("public_url"), what)
+                .hint("write it exactly as the provider is told it"),
+        );
+    }
+    problems.extend(missing_options(source, manifest, path));
+    problems.extend(unknown_options(source, manifest, path));
+    problems.extend(missing_secrets(source, manifest, path));
+    let known = || manifest.secrets.iter().map(|secret| secret.name.as_str());
+    for name in source
+        .secrets
+        .keys()
+        .filter(|name| manifest.secret(name).is_none())
+    {
+        let what = format!("the plugin `{plugin}` has no secret of that name");
+        let problem = Problem::error(path.then("secrets").then(name), what);
+        problems.push(problem.hint(nearest(name, "its secrets", known())));
+    }
+    problems
+}
+
+fn missing_options(
+    source: &SourceSettings,
+    manifest: &Manifest,
+    path: &KeyPath,
+) -> impl Iterator<Item = Problem> {
+    let missing = manifest.options.iter().filter(|option| {
+        option.required && option.default.is_none() && !source.options.contains_key(&option.name)
+    });
+    missing.map(|option| {
+        let what = format!("it is missing, but the plugin `{}` needs it", manifest.name);
+        needed(
+            Problem::error(path.then("options").then(&option.name), what),
+            &option.description,
+        )
+    })
+}
+
+fn unknown_options(
+    source: &SourceSettings,
+    manifest: &Manifest,
+    path: &KeyPath,
+) -> impl Iterator<Item = Problem> {
+    let known = || manifest.options.iter().map(|option| option.name.as_str());
+    // A plugin that lists none may read some all the same.
+    let lists_some = !manifest.options.is_empty();
+    let unknown = source
+        .options
+        .keys()
+        .filter(move |name| lists_some && !known().any(|k| k == *name));
+    unknown.map(move |name| {
+        let what = format!("the plugin `{}` has no option of that name", manifest.name);
+        Problem::warning(path.then("options").then(name), what).hint(nearest(
+            name,
+            "its options",
+            known(),
+        ))
+    })
+}
+
+fn missing_secrets(
+    source: &SourceSettings,
+    manifest: &Manifest,
+    path: &KeyPath,
+) -> impl Iterator<Item = Problem> {
+    let missing = manifest
+        .secrets
+        .iter()
+        .filter(|secret| secret.required && !source.secrets.contains_key(&secret.name));
+    missing.map(|secret| {
+        let what = format!("it is missing, but the plugin `{}` needs it", manifest.name);
+        let problem = Problem::error(path.then("secrets").then(&secret.name), what);
+        needed(problem, &secret.description)
+    })
+}
+
+fn needed(problem: Problem, description: &str) -> Problem {
+    if description.is_empty() {
+        problem
+    } else {
+        problem.hint(description)
+    }
+}
+
+/// The keys that can be had; what keeps others from it is added to the problems.
+fn keyring(
+    source: &SourceSettings,
+    manifest: &Manifest,
+    surroundings: &impl Surroundings,
+    path: &KeyPath,
+    problems: &mut Vec<Problem>,
+) -> Keyring {
+    let mut keys = Keyring::default();
+    for (name, refs) in &source.secrets {
+        let Some(spec) = manifest.secret(name) else {
+            continue;
+        };
+        let form = source.key_forms.get(name).copied().unwrap_or(spec.form);
+        let weak = source.allow_weak_key || spec.kind == SecretKind::PublicKey;
+        let unusable: Vec<_> = refs
+            .iter()
+            .filter_map(|at| match key(at, form, weak, surroundings) {
+                Ok(key) => {
+                    keys.add(name, key);
+                    None
+                }
+                Err(what) => Some(what),
+            })
+            .collect();
+        let path = path.then("secrets").then(name);
+        problems.extend(
+            unusable
+                .into_iter()
+                .map(|what| describe(&path, &what, spec)),
+        );
+    }
+    keys
+}
+
+fn key(at: &SecretRef, form: KeyForm, weak: bool, from: &impl Surroundings) -> Result<Key, String> {
+    let value = at.read(from)?;
+    Key::decode(form, value.expose(), weak).map_err(|error| {
+        let hint = match error {
+            KeyError::Empty | KeyError::Blank => "put the secret there, as the provider shows it",
+            KeyError::Unexpanded => "whatever should have put the secret there has not",
+            KeyError::NotHex | KeyError::NotBase64 => {
+                "if it has another form, say so in `key_forms`"
+            }
+            KeyError::TooShort { .. } => "let the provider make a longer one",
+        };
+        format!("{at} cannot be a key: {error}\nhint: {hint}")
+    })
+}
+
+fn describe(path: &KeyPath, what: &str, spec: &SecretSpec) -> Problem {
+    let problem = Problem::error(path.clone(), what);
+    match problem.hint {
+        Some(_) => problem,
+        None => needed(problem, &spec.description),
+    }
+}

@@ -1,0 +1,419 @@
+//! From what was written to [`Settings`]: what the file says by itself is checked here, without plugins or
+//! secrets.
+//!
+//! Collects every problem. Settings are plain values: paths are absolute or start at the working directory,
+//! times are durations, and what must hold between them holds.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::policy::MAX_LEASE;
+use super::problem::{KeyPath, Problem, Problems};
+use super::secret::SecretRef;
+use super::units::{Ttl, shown};
+use super::{Config, Kind, Source};
+use crate::crypto::KeyForm;
+use crate::delivery::{Name, Ordering};
+use crate::pipeline::Timing;
+use crate::tenants::{InFlightPolicy, NoEventId, SameIdOtherBody};
+use crate::{http, plugin};
+
+/// How old, and how far ahead, a signature may be unless the source says otherwise.
+const TOLERANCE: Duration = Duration::from_mins(5);
+
+/// What the gateway is to do.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where providers call.
+    pub listen: SocketAddr,
+    /// Where health checks and metrics are.
+    pub admin_listen: SocketAddr,
+    /// What a connection may cost.
+    pub http: http::Limits,
+    /// How long to serve on after SIGTERM.
+    pub drain_delay: Duration,
+    /// Where the plugins are.
+    pub plugin_directory: PathBuf,
+    /// What a plugin may cost, and where compiled ones are kept.
+    pub plugin: plugin::Limits,
+    /// The claim store and the queue.
+    pub backend: BackendSettings,
+    /// The bounds on time, the window among them.
+    pub timing: Timing,
+    /// The largest message that the queue takes, in bytes.
+    pub max_message: usize,
+    /// All sources.
+    pub sources: Vec<SourceSettings>,
+}
+
+/// The claim store and the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackendSettings {
+    /// One database on this machine.
+    Embedded {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// Nothing durable.
+    Memory,
+}
+
+/// A source as it was written, with what follows from the file alone.
+#[derive(Debug, Clone)]
+pub struct SourceSettings {
+    /// The tenant's name.
+    pub tenant: Name,
+    /// The source's name.
+    pub name: Name,
+    /// The plugin's name.
+    pub plugin: String,
+    /// Where the active values of its secrets are.
+    pub secrets: BTreeMap<String, Vec<SecretRef>>,
+    /// How they become keys, where not as the plugin says.
+    pub key_forms: BTreeMap<String, KeyForm>,
+    /// The URL that the provider is told to call.
+    pub public_url: Option<String>,
+    /// The plugin's options.
+    pub options: BTreeMap<String, String>,
+    /// What stays in order.
+    pub ordering: Ordering,
+    /// How old a signature may be.
+    pub max_age: Duration,
+    /// How far ahead a signature may be.
+    pub max_future: Duration,
+    /// What to do with an event without an id; none leaves it to the plugin.
+    pub no_event_id: Option<NoEventId>,
+    /// What a known id on another body is; none leaves it to the plugin.
+    pub same_id_other_body: Option<SameIdOtherBody>,
+    /// What to do about an owner at work; none leaves it to the plugin.
+    pub in_flight: Option<InFlightPolicy>,
+    /// How long an event is remembered; none follows the queue and the provider.
+    pub claim_ttl: Option<Duration>,
+    /// How long an event known by its content is remembered; none follows the provider.
+    pub content_ttl: Option<Duration>,
+    /// Whether short keys are taken.
+    pub allow_weak_key: bool,
+}
+
+impl SourceSettings {
+    /// Where the source stands in the file.
+    pub fn path(&self) -> KeyPath {
+        source_path(self.tenant.as_str(), self.name.as_str())
+    }
+}
+
+fn source_path(tenant: &str, source: &str) -> KeyPath {
+    KeyPath::new(&["tenants", tenant, "sources", source])
+}
+
+/// The settings that the file asks for. Where problems were added they are not to be used.
+pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problems) -> Settings {
+    positive(config, problems);
+    let settings = Settings {
+        listen: address(&config.server.listen, "server", problems),
+        admin_listen: address(&config.admin.listen, "admin", problems),
+        http: http_limits(config),
+        drain_delay: config.server.drain_delay.0,
+        plugin_directory: directory.join(&config.plugins.directory),
+        plugin: plugin_limits(config, directory),
+        backend: backend(config, directory, problems),
+        timing: timing(config, problems),
+        max_message: config.queue.max_message.0,
+        sources: sources(config, directory, problems),
+    };
+    relations(&settings, problems);
+    settings
+}
+
+/// Refuses limits that would let nothing through.
+fn positive(config: &Config, problems: &mut Problems) {
+    let (server, plugins) = (&config.server, &config.plugins);
+    let zero = [
+        ("server", "max_body", server.max_body.0 == 0),
+        ("server", "max_header_bytes", server.max_header_bytes.0 == 0),
+        ("server", "max_headers", server.max_headers == 0),
+        (
+            "server",
+            "header_timeout",
+            server.header_timeout.0.is_zero(),
+        ),
+        ("server", "body_timeout", server.body_timeout.0.is_zero()),
+        ("server", "max_connections", server.max_connections == 0),
+        ("plugins", "fuel", plugins.fuel == 0),
+        ("plugins", "memory", plugins.memory.0 == 0),
+        ("plugins", "wall_clock", plugins.wall_clock.0.is_zero()),
+        ("plugins", "concurrent_calls", plugins.concurrent_calls == 0),
+        ("plugins", "output", plugins.output.0 == 0),
+        ("queue", "max_message", config.queue.max_message.0 == 0),
+    ];
+    for (section, key, _) in zero.iter().filter(|(_, _, zero)| *zero) {
+        let path = KeyPath::new(&[section, key]);
+        problems.add_new(Problem::error(
+            path,
+            "it is zero, which would let nothing through",
+        ));
+    }
+}
+
+fn address(text: &str, section: &str, problems: &mut Problems) -> SocketAddr {
+    text.parse().unwrap_or_else(|_| {
+        let problem = Problem::error(
+            KeyPath::new(&[section, "listen"]),
+            format!("{text:?} is not an IP address and a port"),
+        );
+        problems.add_new(
+            problem.hint("write it as \"0.0.0.0:8080\" or \"[::]:8080\"; names are not looked up"),
+        );
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    })
+}
+
+fn http_limits(config: &Config) -> http::Limits {
+    let server = &config.server;
+    http::Limits {
+        max_body: server.max_body.0,
+        max_header_bytes: server.max_header_bytes.0,
+        max_headers: server.max_headers,
+        header_timeout: server.header_timeout.0,
+        body_timeout: server.body_timeout.0,
+        max_connections: server.max_connections,
+        memory_budget: server.memory_budget.0,
+    }
+}
+
+fn plugin_limits(config: &Config, directory: &Path) -> plugin::Limits {
+    let plugins = &config.plugins;
+    plugin::Limits {
+        fuel: plugins.fuel,
+        memory: plugins.memory.0,
+        output: plugins.output.0,
+        wall_clock: plugins.wall_clock.0,
+        concurrent_calls: plugins.concurrent_calls,
+        cache: plugins.cache.as_ref().map(|cache| directory.join(cache)),
+        ..plugin::Limits::default()
+    }
+}
+
+fn backend(config: &Config, directory: &Path, problems: &mut Problems) -> BackendSettings {
+    let (store, queue) = (&config.store, &config.queue);
+    let kind = |section| KeyPath::new(&[section, "kind"]);
+    // Where one could not be read, the other has nothing to agree with.
+    if store.kind != queue.kind && !problems.has_error_at(&kind("store")) {
+        let what = "it is not the same as `store.kind`, but must be for now";
+        problems.add_new(Problem::error(kind("queue"), what).hint(match store.kind {
+            Kind::Embedded => "set both to \"embedded\", the default, or both to \"memory\"",
+            Kind::Memory => "set `queue.kind = \"memory\"` too",
+        }));
+    }
+    match store.kind {
+        Kind::Embedded => BackendSettings::Embedded {
+            path: directory.join(store.path.as_deref().unwrap_or(Path::new("data"))),
+        },
+        Kind::Memory => {
+            let what = "nothing is durable: every event is lost when the gateway stops";
+            problems.add_new(
+                Problem::warning(kind("store"), what)
+                    .hint("use \"embedded\" for anything but measuring"),
+            );
+            if store.path.is_some() {
+                let path = KeyPath::new(&["store", "path"]);
+                problems.add_new(Problem::warning(
+                    path,
+                    "it is not used: the store is in memory",
+                ));
+            }
+            BackendSettings::Memory
+        }
+    }
+}
+
+/// Both kinds live in this process, whose clock is the only one.
+fn timing(config: &Config, problems: &mut Problems) -> Timing {
+    let timing = Timing {
+        window: config.queue.window.0,
+        skew: Duration::ZERO,
+        ..Timing::default()
+    };
+    if !timing.allows(MAX_LEASE) {
+        let least = 2 * (MAX_LEASE + 2 * timing.skew + timing.enqueue_timeout);
+        let what = format!(
+            "{} is too short: a lease of {} and an enqueue timeout of {} must fit into half of it",
+            shown(timing.window),
+            shown(MAX_LEASE),
+            shown(timing.enqueue_timeout),
+        );
+        let path = KeyPath::new(&["queue", "window"]);
+        problems.add_new(Problem::error(path, what).hint(format!("at least \"{}\"", shown(least))));
+    }
+    timing
+}
+
+fn relations(settings: &Settings, problems: &mut Problems) {
+    let http = &settings.http;
+    if http.memory_budget < http.max_body {
+        let what =
+            "it is less than `server.max_body`: the largest body would always be answered 503";
+        problems.add_new(Problem::error(
+            KeyPath::new(&["server", "memory_budget"]),
+            what,
+        ));
+    }
+    if settings.listen == settings.admin_listen && settings.listen.port() != 0 {
+        let what = "it is the same as `server.listen`";
+        problems.add_new(
+            Problem::error(KeyPath::new(&["admin", "listen"]), what)
+                .hint("give it a port of its own"),
+        );
+    }
+    if settings.sources.is_empty() && !problems.has_errors() {
+        let what = "there are no sources: every delivery will be answered 404";
+        problems.add_new(
+            Problem::warning(KeyPath::new(&["tenants"]), what)
+                .hint("add one, as [tenants.TENANT.sources.SOURCE]"),
+        );
+    }
+}
+
+fn sources(config: &Config, directory: &Path, problems: &mut Problems) -> Vec<SourceSettings> {
+    let mut all = Vec::new();
+    for (tenant, of_tenant) in &config.tenants {
+        let tenant_name = name(tenant, &KeyPath::new(&["tenants", tenant]), problems);
+        for (source, written) in &of_tenant.sources {
+            let path = source_path(tenant, source);
+            let source_name = name(source, &path, problems);
+            check_source(written, &path, problems);
+            if let (Some(tenant), Some(name)) = (&tenant_name, source_name) {
+                let default_ttl = config.store.claim_ttl;
+                all.push(source_settings(
+                    tenant.clone(),
+                    name,
+                    written,
+                    default_ttl,
+                    directory,
+                ));
+            }
+        }
+    }
+    all
+}
+
+fn name(text: &str, path: &KeyPath, problems: &mut Problems) -> Option<Name> {
+    let name = Name::new(text);
+    if name.is_none() {
+        problems.add_new(Problem::error(path.clone(), format!("{text:?} is not a name")).hint(
+            "use lower-case letters, digits and hyphens, at most 63, and none of the hyphens first",
+        ));
+    }
+    name
+}
+
+fn check_source(source: &Source, path: &KeyPath, problems: &mut Problems) {
+    match source.plugin.as_deref() {
+        None => problems.add_new(
+            Problem::error(path.then("plugin"), "it is missing").hint("name the provider's plugin"),
+        ),
+        Some("") => problems.add_new(Problem::error(path.then("plugin"), "it is empty")),
+        Some(_) => {}
+    }
+    for name in source
+        .key_forms
+        .keys()
+        .filter(|name| !source.secrets.contains_key(*name))
+    {
+        let secret = path.then("secrets").then(name);
+        // The secret may be there, but unreadable.
+        if !problems.has_error_at(&secret) && !problems.has_error_at(&path.then("secrets")) {
+            let path = path.then("key_forms").then(name);
+            problems.add_new(Problem::error(
+                path,
+                format!("the source has no secret {name:?}"),
+            ));
+        }
+    }
+    if let Some(url) = &source.public_url
+        && !["https://", "http://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+    {
+        let what = "it does not begin with https:// or http://, as what providers sign does";
+        problems.add_new(
+            Problem::warning(path.then("public_url"), what)
+                .hint("write it exactly as the provider is told it"),
+        );
+    }
+    for (key, time) in [
+        ("max_age", source.max_age),
+        ("content_ttl", source.content_ttl),
+    ] {
+        if time.is_some_and(|time| time.0.is_zero()) {
+            problems.add_new(Problem::error(
+                path.then(key),
+                "it is zero, which would let nothing through",
+            ));
+        }
+    }
+}
+
+fn source_settings(
+    tenant: Name,
+    name: Name,
+    source: &Source,
+    default_ttl: Ttl,
+    directory: &Path,
+) -> SourceSettings {
+    let below = |refs: &super::SecretRefs| refs.0.iter().map(|at| at.below(directory)).collect();
+    SourceSettings {
+        tenant,
+        name,
+        plugin: source.plugin.clone().unwrap_or_default(),
+        secrets: source
+            .secrets
+            .iter()
+            .map(|(name, refs)| (name.clone(), below(refs)))
+            .collect(),
+        key_forms: source.key_forms.clone(),
+        public_url: source.public_url.clone(),
+        options: source
+            .options
+            .iter()
+            .map(|(name, value)| (name.clone(), option(value)))
+            .collect(),
+        ordering: source.ordering,
+        max_age: source.max_age.map_or(TOLERANCE, |time| time.0),
+        max_future: source.max_future.map_or(TOLERANCE, |time| time.0),
+        no_event_id: source.no_event_id,
+        same_id_other_body: source.same_id_other_body,
+        in_flight: source.in_flight,
+        claim_ttl: match source.claim_ttl.unwrap_or(default_ttl) {
+            Ttl::Auto => None,
+            Ttl::Fixed(ttl) => Some(ttl),
+        },
+        content_ttl: source.content_ttl.map(|time| time.0),
+        allow_weak_key: source.allow_weak_key,
+    }
+}
+
+fn option(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => json(other).to_string(),
+    }
+}
+
+/// TOML's own serialization would make a table of a date.
+fn json(value: &toml::Value) -> serde_json::Value {
+    match value {
+        toml::Value::String(text) => text.as_str().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(truth) => (*truth).into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(list) => list.iter().map(json).collect(),
+        toml::Value::Table(table) => table
+            .iter()
+            .map(|(key, value)| (key.clone(), json(value)))
+            .collect(),
+    }
+}
