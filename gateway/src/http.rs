@@ -2,6 +2,7 @@
 
 pub mod admin;
 mod answer;
+pub mod client;
 mod ingress;
 
 use std::future::Future;

@@ -1,6 +1,7 @@
 //! Hookgate.
 
 pub mod backend;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod crypto;

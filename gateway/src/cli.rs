@@ -1,0 +1,70 @@
+//! The command line, which is a contract: commands, flags, exit codes.
+//!
+//! Commands write to what they are given and return an exit code; only `main` prints and exits.
+
+mod check;
+mod events;
+// pub mod plugin;
+mod serve;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Everything went well.
+pub const OK: u8 = 0;
+/// Something went wrong that is said on standard error.
+pub const FAILED: u8 = 1;
+/// The configuration is at fault (`EX_CONFIG` of sysexits.h).
+pub const CONFIG: u8 = 78;
+
+/// An edge webhook gateway: authenticates, deduplicates and queues every event before it answers.
+#[derive(Debug, Parser)]
+#[command(name = "hookgate", version, max_term_width = 100)]
+pub struct Cli {
+    /// How log lines look; what is logged is set by RUST_LOG (default: info)
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, global = true)]
+    pub log_format: LogFormat,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// For machines: one JSON object a line
+    Json,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Receive deliveries until SIGTERM or SIGINT; a second signal ends it at once
+    Serve(ConfigFile),
+    /// Check a configuration, its plugins and its secrets, and print every problem
+    Check(ConfigFile),
+    /// Look into the queue of a running gateway, through its admin listener
+    #[command(subcommand)]
+    Events(events::EventsCommand),
+}
+
+/// The configuration to use.
+#[derive(Debug, clap::Args)]
+pub struct ConfigFile {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = "hookgate.toml")]
+    pub config: PathBuf,
+}
+
+/// Runs a command and returns its exit code.
+pub fn run(command: Command, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    match command {
+        Command::Serve(file) => serve::run(&file.config, out, err),
+        Command::Check(file) => check::run(&file.config, out),
+        Command::Events(command) => events::run(&command, out, err),
+    }
+}

@@ -1,0 +1,162 @@
+//! `hookgate events`: what stands in the queue of a running gateway.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use clap::Subcommand;
+use serde_json::Value;
+
+use super::{FAILED, OK};
+use crate::config;
+use crate::config::secret::Process;
+use crate::http::client::{self, ClientError};
+
+/// The commands on events.
+#[derive(Debug, Subcommand)]
+pub enum EventsCommand {
+    /// List the events in the queue, in order
+    List {
+        /// Where the admin listener is
+        #[command(flatten)]
+        admin: AdminAddress,
+        /// Begin behind this sequence
+        #[arg(long, default_value_t = 0)]
+        after: u64,
+        /// Show at most this many (at most 500)
+        #[arg(long, default_value_t = 100)]
+        limit: u16,
+    },
+    /// Show one event whole, as JSON
+    Show {
+        /// Its sequence, as `list` shows it
+        sequence: u64,
+        /// Where the admin listener is
+        #[command(flatten)]
+        admin: AdminAddress,
+    },
+}
+
+/// Where the admin listener is.
+#[derive(Debug, clap::Args)]
+pub struct AdminAddress {
+    /// The admin listener's address
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    admin: Option<SocketAddr>,
+    /// A configuration file that says where the admin listener is
+    #[arg(long, value_name = "FILE", default_value = "hookgate.toml")]
+    config: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum EventsError {
+    #[error("{0}")]
+    Config(config::Problems),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("the gateway says: {0}")]
+    Refused(String),
+    #[error("there is no event {0} in the queue")]
+    NoEvent(u64),
+    #[error("cannot write: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Runs a command.
+pub(super) fn run(command: &EventsCommand, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let result = match command {
+        EventsCommand::List { admin, after, limit } => list(admin, *after, *limit, out),
+        EventsCommand::Show { sequence, admin } => show(admin, *sequence, out),
+    };
+    match result {
+        Ok(()) => OK,
+        Err(error) => {
+            let _ = writeln!(err, "error: {error}");
+            FAILED
+        }
+    }
+}
+
+impl AdminAddress {
+    fn resolve(&self) -> Result<SocketAddr, EventsError> {
+        match self.admin {
+            Some(address) => Ok(address),
+            None => config::load(&self.config, &Process)
+                .map(|loaded| loaded.settings.admin_listen)
+                .map_err(EventsError::Config),
+        }
+    }
+
+    fn events(&self, after: u64, limit: u16) -> Result<Vec<Value>, EventsError> {
+        let address = self.resolve()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let target = format!("/events?after={after}&limit={limit}");
+        let (status, body) = runtime.block_on(client::get(address, &target))?;
+        let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        match answer["events"].take() {
+            Value::Array(events) => Ok(events),
+            _ => Err(EventsError::Refused(match answer["error"].as_str() {
+                Some(error) => error.to_owned(),
+                None => status.to_string(),
+            })),
+        }
+    }
+}
+
+fn list(
+    admin: &AdminAddress,
+    after: u64,
+    limit: u16,
+    out: &mut dyn Write,
+) -> Result<(), EventsError> {
+    let events = admin.events(after, limit)?;
+    let rows: Vec<_> = events.iter().map(row).collect();
+    let titles = ["SEQUENCE", "SENT", "SOURCE", "TYPE", "ID", "GROUP", "BYTES"].map(str::to_owned);
+    write_table(&titles, &rows, out)?;
+    writeln!(out, "{} events", rows.len())?;
+    Ok(())
+}
+
+fn row(event: &Value) -> [String; 7] {
+    let attribute = |name: &str| event["attributes"][name].as_str().unwrap_or("-").to_owned();
+    let sent = Duration::from_millis(event["sent_at"].as_u64().unwrap_or(0));
+    [
+        event["sequence"].to_string(),
+        humantime::format_rfc3339_millis(UNIX_EPOCH + sent).to_string(),
+        attribute("ce-source"),
+        attribute("ce-type"),
+        attribute("ce-id"),
+        event["group_id"].as_str().unwrap_or("-").to_owned(),
+        event["body"].as_str().map_or(0, str::len).to_string(),
+    ]
+}
+
+/// Columns as wide as their widest cell.
+fn write_table<const N: usize>(
+    titles: &[String; N],
+    rows: &[[String; N]],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let width = |column: usize| {
+        let cells = rows.iter().chain([titles]).map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    for row in [titles].into_iter().chain(rows) {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+fn show(admin: &AdminAddress, sequence: u64, out: &mut dyn Write) -> Result<(), EventsError> {
+    let events = admin.events(sequence.saturating_sub(1), 1)?;
+    match events.first() {
+        Some(event) if event["sequence"].as_u64() == Some(sequence) => {
+            writeln!(out, "{event:#}")?;
+            Ok(())
+        }
+        _ => Err(EventsError::NoEvent(sequence)),
+    }
+}

@@ -1,0 +1,218 @@
+//! `hookgate serve`: puts the parts together, serves, and drains when told to stop.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use super::{CONFIG, FAILED, OK};
+use crate::backend::{Backend, Browse, MemoryPair, Pair};
+use crate::clock::{SharedClock, SystemClock};
+use crate::config::secret::Process;
+use crate::config::validate::BackendSettings;
+use crate::config::{self, Problems, Settings, Severity};
+use crate::embedded::Embedded;
+use crate::http::{self, Ingress, Readiness, admin::Admin};
+use crate::pipeline::Gateway;
+use crate::plugin::Sandbox;
+use crate::queue::memory::MemoryQueue;
+use crate::store::memory::MemoryStore;
+use crate::telemetry::Telemetry;
+
+/// How long running events may take once no more are accepted. An unsettled claim is safe.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// The pairs that a configuration can choose.
+enum Backends {
+    Embedded(Embedded),
+    Memory(MemoryPair),
+}
+
+impl Backend for Backends {
+    type Store = MemoryStore;
+    type Queue = MemoryQueue;
+    type Fused = Embedded;
+
+    fn pair(&self) -> Pair<'_, Self> {
+        match self {
+            Self::Embedded(embedded) => Pair::Fused(embedded),
+            Self::Memory(memory) => Pair::Split(&memory.store, &memory.queue),
+        }
+    }
+
+    fn browse(&self) -> Option<&dyn Browse> {
+        match self {
+            Self::Embedded(embedded) => Some(embedded),
+            Self::Memory(memory) => memory.browse(),
+        }
+    }
+}
+
+/// Why the gateway does not serve: what to print, and the exit code.
+struct Refusal(u8, String);
+
+impl Refusal {
+    fn because(error: &dyn Display) -> Self {
+        Self(FAILED, format!("error: {error}\n"))
+    }
+}
+
+/// Serves until a signal.
+pub(super) fn run(file: &Path, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    match prepare(file).and_then(|ready| ready.serve(out)) {
+        Ok(()) => OK,
+        Err(Refusal(code, message)) => {
+            let _ = write!(err, "{message}");
+            code
+        }
+    }
+}
+
+struct Prepared {
+    settings: Settings,
+    gateway: Arc<Gateway<Backends>>,
+    /// Ends the sandboxes' clock when it is dropped.
+    _sandbox: Sandbox,
+}
+
+fn prepare(file: &Path) -> Result<Prepared, Refusal> {
+    let refuse = |problems: Problems| Refusal(CONFIG, format!("{problems}\n"));
+    let loaded = config::load(file, &Process).map_err(refuse)?;
+    if loaded.problems.has_errors() {
+        return Err(refuse(loaded.problems));
+    }
+    log(&loaded.problems);
+    let settings = loaded.settings.clone();
+    let sandbox = Sandbox::new(settings.plugin.clone()).map_err(|e| Refusal::because(&e))?;
+    let (registry, problems) = loaded.plugins(&sandbox);
+    log(&problems);
+    let telemetry = Arc::new(Telemetry::default());
+    let (tenants, problems) = loaded.tenants(&registry, &Process, &telemetry);
+    log(&problems);
+    telemetry.sources_unavailable(tenants.sources().filter(|s| s.state.is_err()).count());
+    let clock: SharedClock = Arc::new(SystemClock);
+    let backend = open(&settings, &clock)?;
+    let mut gateway = Gateway::new(backend, clock, telemetry, settings.timing.clone());
+    gateway.max_message = settings.max_message;
+    gateway.tenants.store(Arc::new(tenants));
+    Ok(Prepared { settings, gateway: Arc::new(gateway), _sandbox: sandbox })
+}
+
+fn open(settings: &Settings, clock: &SharedClock) -> Result<Backends, Refusal> {
+    let window = settings.timing.window;
+    match &settings.backend {
+        BackendSettings::Embedded { path } => {
+            let embedded = Embedded::open(path, Arc::clone(clock), window);
+            embedded.map(Backends::Embedded).map_err(|error| Refusal::because(&error))
+        }
+        BackendSettings::Memory => {
+            tracing::warn!("store and queue are in memory: nothing survives this process");
+            Ok(Backends::Memory(MemoryPair::new(clock, window)))
+        }
+    }
+}
+
+fn log(problems: &Problems) {
+    for problem in problems.iter() {
+        match problem.severity {
+            Severity::Error => tracing::error!("{problem}"),
+            Severity::Warning => tracing::warn!("{problem}"),
+        }
+    }
+}
+
+impl Prepared {
+    fn serve(self, out: &mut dyn Write) -> Result<(), Refusal> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Refusal::because(&error))?;
+        runtime.block_on(async {
+            let ingress = http::listen(self.settings.listen).await;
+            let ingress = ingress.map_err(|error| Refusal::because(&error))?;
+            let admin = http::listen(self.settings.admin_listen).await;
+            let admin = admin.map_err(|error| Refusal::because(&error))?;
+            let signals = Signals::new().map_err(|error| Refusal::because(&error))?;
+            let at = |listener: &TcpListener| {
+                listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string())
+            };
+            let _ = writeln!(out, "ready: deliveries http://{} admin http://{}", at(&ingress), at(&admin));
+            let _ = out.flush();
+            self.serve_on(ingress, admin, signals).await
+        })
+    }
+
+    async fn serve_on(
+        &self,
+        ingress: TcpListener,
+        admin: TcpListener,
+        mut signals: Signals,
+    ) -> Result<(), Refusal> {
+        let readiness = Arc::new(Readiness::default());
+        readiness.set(true);
+        let limits = self.settings.http.clone();
+        let telemetry = || Arc::clone(&self.gateway.telemetry);
+        let (stop_ingress, ingress_stopped) = watch::channel(());
+        let (stop_admin, admin_stopped) = watch::channel(());
+        let deliveries = tokio::spawn(http::serve(
+            ingress,
+            Arc::new(Ingress::new(Arc::clone(&self.gateway), limits.clone())),
+            limits.clone(),
+            telemetry(),
+            closed(ingress_stopped),
+        ));
+        let operators = tokio::spawn(http::serve(
+            admin,
+            Arc::new(Admin::new(Arc::clone(&self.gateway), Arc::clone(&readiness))),
+            limits,
+            telemetry(),
+            closed(admin_stopped),
+        ));
+        signals.next().await;
+        tracing::info!(delay = ?self.settings.drain_delay, "draining");
+        readiness.set(false);
+        let drained = async {
+            tokio::time::sleep(self.settings.drain_delay).await;
+            drop(stop_ingress);
+            let _ = deliveries.await;
+            self.gateway.drain(DRAIN).await
+        };
+        let drained = tokio::select! {
+            drained = drained => drained,
+            () = signals.next() => return Err(Refusal(FAILED, "ended by a second signal\n".into())),
+        };
+        drop(stop_admin);
+        let _ = operators.await;
+        tracing::info!(settled = drained, "stopped");
+        Ok(())
+    }
+}
+
+/// Resolves once the sender is gone.
+async fn closed(mut channel: watch::Receiver<()>) {
+    while channel.changed().await.is_ok() {}
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
