@@ -1,0 +1,39 @@
+# Hookgate: the only entry. Each target is one line of `make help`.
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+HOOKGATE := $(TARGET)/debug/hookgate
+CARGO_FLAGS := $(if $(CI),--locked)
+
+.PHONY: help setup build plugins demo test lint clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what the build needs beyond cargo (says what it does; harmless to repeat)
+	@plugins/setup.sh
+
+build: setup ## Build the gateway and the test programs (one development build serves all)
+	cargo build $(CARGO_FLAGS) --workspace
+
+plugins: build ## Build the plugins into target/plugins
+	$(HOOKGATE) plugin build plugins --out $(TARGET)/plugins
+
+demo: plugins ## Deliver real webhooks to the real gateway on this machine, kill it, and show what happened
+	$(TARGET)/debug/demo
+
+test: plugins ## Run all everyday tests
+	cargo test $(CARGO_FLAGS) --workspace
+	cargo test $(CARGO_FLAGS) --manifest-path plugins/Cargo.toml
+
+lint: setup ## Check format, lints, licences, bans and sources
+	cargo fmt --all --check
+	cargo fmt --all --check --manifest-path plugins/Cargo.toml
+	cargo clippy $(CARGO_FLAGS) --workspace --all-targets $(if $(CI),-- -D warnings)
+	cargo clippy $(CARGO_FLAGS) --manifest-path plugins/Cargo.toml --all-targets $(if $(CI),-- -D warnings)
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny --workspace check licenses bans sources
+	cargo deny --manifest-path plugins/Cargo.toml --workspace check --config deny.toml licenses bans sources
+
+clean: ## Remove everything that was built
+	cargo clean
+	cargo clean --manifest-path plugins/Cargo.toml

@@ -1,0 +1,131 @@
+//! Published signatures (`plugins/*/vectors.json`) as sources of a real configuration and deliveries to them.
+//!
+//! Their timestamps are years old, so their sources take any age, except where age is what is wrong with them.
+//! Many were published without the headers that carry ids: their sources know events by their content.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::provider::Signed;
+
+/// A published signature, and the source that its delivery goes to.
+pub struct Published {
+    /// `scheme/provider`.
+    pub title: String,
+    /// Whether the delivery must be accepted.
+    pub valid: bool,
+    /// Whether its source takes any age.
+    pub any_age: bool,
+    /// The delivery.
+    pub delivery: Signed,
+    /// The source's part of the configuration.
+    pub config: String,
+}
+
+/// The tenant that the sources belong to.
+const TENANT: &str = "published";
+
+/// Every vector of a plugin; its secrets are written into `secrets`, which stands beside the configuration.
+pub fn load(plugins: &Path, plugin: &str, secrets: &Path) -> io::Result<Vec<Published>> {
+    let read = |name: &str| -> io::Result<Value> {
+        let text = fs::read(plugins.join(plugin).join(name))?;
+        serde_json::from_slice(&text).map_err(io::Error::other)
+    };
+    let vectors = read("vectors.json")?;
+    let options = read("options.json").unwrap_or_default();
+    let vectors = vectors.as_array().cloned().unwrap_or_default();
+    let publish = |(n, vector): (usize, &Value)| -> io::Result<Published> {
+        let source = format!("{plugin}-{n}");
+        let names = write_secrets(vector, &source, secrets)?;
+        Ok(published(plugin, &source, vector, &options, &names))
+    };
+    vectors.iter().enumerate().map(publish).collect()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn write_secrets(vector: &Value, source: &str, directory: &Path) -> io::Result<Vec<String>> {
+    fs::create_dir_all(directory)?;
+    let secrets = vector["secrets"].as_array().cloned().unwrap_or_default();
+    let write = |(n, secret): (usize, &Value)| {
+        let name = format!("{source}-{n}");
+        fs::write(directory.join(&name), secret.as_str().unwrap_or_default())?;
+        Ok(format!("\"file:secrets/{name}\""))
+    };
+    secrets.iter().enumerate().map(write).collect()
+}
+
+fn published(
+    plugin: &str,
+    source: &str,
+    vector: &Value,
+    options: &Value,
+    secrets: &[String],
+) -> Published {
+    let (scheme, provider) = (text(vector, "scheme"), text(vector, "provider"));
+    let entry = [format!("{scheme}/{provider}"), scheme.to_owned()];
+    let entry = entry.iter().map(|key| &options[key.as_str()]).find(|entry| !entry.is_null());
+    let valid = text(vector, "expect") == "valid";
+    let any_age = valid || !text(vector, "notes").contains("old");
+    let (url, query) = split_url(text(vector, "url"));
+    let mut config = format!("[tenants.{TENANT}.sources.{source}]\nplugin = \"{plugin}\"\n");
+    let _ = writeln!(config, "secrets.secret = [{}]", secrets.join(", "));
+    let _ = writeln!(config, "allow_weak_key = true\nno_event_id = \"hash\"");
+    if any_age {
+        let _ = writeln!(config, "max_age = \"100years\"");
+    }
+    if !url.is_empty() {
+        let _ = writeln!(config, "public_url = {url:?}");
+    }
+    let header = vector["sig_header"].as_str().map(|header| ("header", header));
+    let given = entry.and_then(|entry| entry["options"].as_object()).into_iter().flatten();
+    let given = given.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default()));
+    let given: Vec<_> = given.filter(|(name, _)| header.is_none() || *name != "header").collect();
+    for (name, value) in given.into_iter().chain(header.filter(|_| entry.is_some())) {
+        let _ = writeln!(config, "options.{name} = {value:?}");
+    }
+    let forms = entry.and_then(|entry| entry["key_forms"].as_object()).into_iter().flatten();
+    for (name, form) in forms {
+        let _ = writeln!(config, "key_forms.{name} = {form}");
+    }
+    Published {
+        title: format!("{scheme}/{provider}"),
+        valid,
+        any_age,
+        delivery: delivery(source, vector, query),
+        config,
+    }
+}
+
+fn split_url(url: &str) -> (&str, &str) {
+    url.find('?').map_or((url, ""), |at| url.split_at(at))
+}
+
+fn delivery(source: &str, vector: &Value, query: &str) -> Signed {
+    let headers = vector["headers"].as_object().into_iter().flatten();
+    let own = |(name, value): (&String, &Value)| {
+        (name.clone(), value.as_str().unwrap_or_default().to_owned())
+    };
+    Signed {
+        method: vector["method"].as_str().unwrap_or("POST").to_owned(),
+        target: format!("/in/{TENANT}/{source}{query}"),
+        headers: headers.map(own).collect(),
+        body: body(vector),
+    }
+}
+
+fn body(vector: &Value) -> Bytes {
+    if let Some(base64) = vector["body_base64"].as_str() {
+        return data_encoding::BASE64.decode(base64.as_bytes()).unwrap_or_default().into();
+    }
+    let text = text(vector, "body");
+    let times = vector["body_repeat"].as_u64().and_then(|times| usize::try_from(times).ok());
+    text.repeat(times.unwrap_or(1)).into()
+}
