@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -16,7 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::delivery::Name;
 
 /// What a delivery ended as, in metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(
     missing_docs,
     reason = "the variants are the outcomes of `crate::outcome`"
@@ -43,10 +43,23 @@ impl OutcomeLabel {
         Self::Unavailable,
         Self::PluginFault,
     ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Duplicate => "duplicate",
+            Self::InFlight => "in-flight",
+            Self::Handshake => "handshake",
+            Self::Rejected => "rejected",
+            Self::TooLarge => "too-large",
+            Self::Unavailable => "unavailable",
+            Self::PluginFault => "plugin-fault",
+        }
+    }
 }
 
 /// A step of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants are the protocol's steps")]
 pub enum Step {
     Read,
@@ -67,18 +80,29 @@ impl Step {
         Self::Settle,
         Self::Accept,
     ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Authenticate => "authenticate",
+            Self::Claim => "claim",
+            Self::Enqueue => "enqueue",
+            Self::Settle => "settle",
+            Self::Accept => "accept",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DeliveryLabels {
     tenant: String,
     source: String,
-    outcome: OutcomeLabel,
+    outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StepLabels {
-    step: Step,
+    step: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -152,7 +176,7 @@ impl Default for Telemetry {
             bytes: Gauge::default(),
             connections: Gauge::default(),
             sources_unavailable: Gauge::default(),
-            steps: Step::ALL.map(|step| steps.get_or_create_owned(&StepLabels { step })),
+            steps: Step::ALL.map(|step| steps.get_or_create_owned(&StepLabels { step: step.name() })),
         };
         all.registry.register_with_unit(
             "step",
@@ -230,11 +254,11 @@ impl Telemetry {
     /// The counters of a source.
     pub fn source(&self, tenant: &Name, source: &Name) -> SourceMetrics {
         let (tenant, source) = (tenant.to_string(), source.to_string());
-        let counter = |outcome| {
+        let counter = |outcome: OutcomeLabel| {
             let labels = DeliveryLabels {
                 tenant: tenant.clone(),
                 source: source.clone(),
-                outcome,
+                outcome: outcome.name(),
             };
             self.deliveries.get_or_create_owned(&labels)
         };

@@ -56,7 +56,9 @@ fn write_secrets(vector: &Value, source: &str, directory: &Path) -> io::Result<V
     let secrets = vector["secrets"].as_array().cloned().unwrap_or_default();
     let write = |(n, secret): (usize, &Value)| {
         let name = format!("{source}-{n}");
-        fs::write(directory.join(&name), secret.as_str().unwrap_or_default())?;
+        // The gateway refuses empty keys; where one was published, the header is malformed anyway.
+        let secret = secret.as_str().filter(|secret| !secret.is_empty()).unwrap_or("stand-in");
+        fs::write(directory.join(&name), secret)?;
         Ok(format!("\"file:secrets/{name}\""))
     };
     secrets.iter().enumerate().map(write).collect()
