@@ -176,7 +176,8 @@ impl Default for Telemetry {
             bytes: Gauge::default(),
             connections: Gauge::default(),
             sources_unavailable: Gauge::default(),
-            steps: Step::ALL.map(|step| steps.get_or_create_owned(&StepLabels { step: step.name() })),
+            steps: Step::ALL
+                .map(|step| steps.get_or_create_owned(&StepLabels { step: step.name() })),
         };
         all.registry.register_with_unit(
             "step",

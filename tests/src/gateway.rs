@@ -52,19 +52,28 @@ pub enum StartError {
 pub fn built(name: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     let directories = program.ancestors().skip(1);
-    let found = directories.map(|directory| directory.join(name)).find(|path| path.exists());
+    let found = directories
+        .map(|directory| directory.join(name))
+        .find(|path| path.exists());
     found.unwrap_or_else(|| PathBuf::from("target/debug").join(name))
 }
 
 /// The directory of the built plugins, which stands beside the build's profile.
 pub fn plugins() -> PathBuf {
-    built("hookgate").parent().and_then(Path::parent).unwrap_or(Path::new("target")).join("plugins")
+    built("hookgate")
+        .parent()
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("target"))
+        .join("plugins")
 }
 
 /// The command that runs the gateway in a directory that holds its `hookgate.toml`.
 pub fn command(directory: &Path) -> Command {
     let mut command = Command::new(built("hookgate"));
-    command.current_dir(directory).kill_on_drop(true).stdin(Stdio::null());
+    command
+        .current_dir(directory)
+        .kill_on_drop(true)
+        .stdin(Stdio::null());
     command
 }
 
@@ -77,9 +86,15 @@ impl Gateway {
     }
 
     async fn spawn(mut command: Command) -> Result<Self, StartError> {
-        let run = |source| StartError::Run { path: built("hookgate"), source };
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(run)?;
+        let run = |source| StartError::Run {
+            path: built("hookgate"),
+            source,
+        };
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(run)?;
         let stdout = child.stdout.take().ok_or(StartError::Late)?;
         let mut stderr = child.stderr.take().ok_or(StartError::Late)?;
         let mut stdout = BufReader::new(stdout);
@@ -90,14 +105,22 @@ impl Gateway {
             let mut said = String::new();
             let _ = stderr.read_to_string(&mut said).await;
             let status = child.wait().await.map_err(run)?;
-            return Err(StartError::Ended { status, stderr: said });
+            return Err(StartError::Ended {
+                status,
+                stderr: said,
+            });
         };
         // Read on, or a full pipe would stop the gateway.
         tokio::spawn(async move {
             let mut sink = tokio::io::sink();
             let _ = tokio::io::copy(&mut stderr, &mut sink).await;
         });
-        Ok(Self { child, stdout, ingress, admin })
+        Ok(Self {
+            child,
+            stdout,
+            ingress,
+            admin,
+        })
     }
 
     /// Kills it as a power cut would: no destructor runs, no buffer is flushed.
@@ -131,7 +154,10 @@ impl Gateway {
     pub async fn events(&self) -> io::Result<Vec<Value>> {
         let mut all: Vec<Value> = Vec::new();
         loop {
-            let after = all.last().and_then(|event| event["sequence"].as_u64()).unwrap_or(0);
+            let after = all
+                .last()
+                .and_then(|event| event["sequence"].as_u64())
+                .unwrap_or(0);
             let target = format!("/events?after={after}&limit=500");
             let answer = hookgate::http::client::get(self.admin, &target).await;
             let (_, body) = answer.map_err(io::Error::other)?;

@@ -65,7 +65,10 @@ pub struct Connection {
 impl Connection {
     /// A connection that is opened when it is needed.
     pub fn to(address: SocketAddr) -> Self {
-        Self { address, sender: None }
+        Self {
+            address,
+            sender: None,
+        }
     }
 
     /// Sends a delivery once and reads the whole answer: one that is cut is no answer.
@@ -93,8 +96,13 @@ impl Connection {
         for (name, value) in &signed.headers {
             request = request.header(name, value);
         }
-        let request = request.body(Full::new(signed.body.clone())).map_err(io::Error::other)?;
-        let answer = sender.send_request(request).await.map_err(io::Error::other)?;
+        let request = request
+            .body(Full::new(signed.body.clone()))
+            .map_err(io::Error::other)?;
+        let answer = sender
+            .send_request(request)
+            .await
+            .map_err(io::Error::other)?;
         let (head, body) = answer.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
         let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());

@@ -57,7 +57,10 @@ fn write_secrets(vector: &Value, source: &str, directory: &Path) -> io::Result<V
     let write = |(n, secret): (usize, &Value)| {
         let name = format!("{source}-{n}");
         // The gateway refuses empty keys; where one was published, the header is malformed anyway.
-        let secret = secret.as_str().filter(|secret| !secret.is_empty()).unwrap_or("stand-in");
+        let secret = secret
+            .as_str()
+            .filter(|secret| !secret.is_empty())
+            .unwrap_or("stand-in");
         fs::write(directory.join(&name), secret)?;
         Ok(format!("\"file:secrets/{name}\""))
     };
@@ -73,7 +76,10 @@ fn published(
 ) -> Published {
     let (scheme, provider) = (text(vector, "scheme"), text(vector, "provider"));
     let entry = [format!("{scheme}/{provider}"), scheme.to_owned()];
-    let entry = entry.iter().map(|key| &options[key.as_str()]).find(|entry| !entry.is_null());
+    let entry = entry
+        .iter()
+        .map(|key| &options[key.as_str()])
+        .find(|entry| !entry.is_null());
     let valid = text(vector, "expect") == "valid";
     let any_age = valid || !text(vector, "notes").contains("old");
     let (url, query) = split_url(text(vector, "url"));
@@ -86,14 +92,24 @@ fn published(
     if !url.is_empty() {
         let _ = writeln!(config, "public_url = {url:?}");
     }
-    let header = vector["sig_header"].as_str().map(|header| ("header", header));
-    let given = entry.and_then(|entry| entry["options"].as_object()).into_iter().flatten();
+    let header = vector["sig_header"]
+        .as_str()
+        .map(|header| ("header", header));
+    let given = entry
+        .and_then(|entry| entry["options"].as_object())
+        .into_iter()
+        .flatten();
     let given = given.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default()));
-    let given: Vec<_> = given.filter(|(name, _)| header.is_none() || *name != "header").collect();
+    let given: Vec<_> = given
+        .filter(|(name, _)| header.is_none() || *name != "header")
+        .collect();
     for (name, value) in given.into_iter().chain(header.filter(|_| entry.is_some())) {
         let _ = writeln!(config, "options.{name} = {value:?}");
     }
-    let forms = entry.and_then(|entry| entry["key_forms"].as_object()).into_iter().flatten();
+    let forms = entry
+        .and_then(|entry| entry["key_forms"].as_object())
+        .into_iter()
+        .flatten();
     for (name, form) in forms {
         let _ = writeln!(config, "key_forms.{name} = {form}");
     }
@@ -125,9 +141,14 @@ fn delivery(source: &str, vector: &Value, query: &str) -> Signed {
 
 fn body(vector: &Value) -> Bytes {
     if let Some(base64) = vector["body_base64"].as_str() {
-        return data_encoding::BASE64.decode(base64.as_bytes()).unwrap_or_default().into();
+        return data_encoding::BASE64
+            .decode(base64.as_bytes())
+            .unwrap_or_default()
+            .into();
     }
     let text = text(vector, "body");
-    let times = vector["body_repeat"].as_u64().and_then(|times| usize::try_from(times).ok());
+    let times = vector["body_repeat"]
+        .as_u64()
+        .and_then(|times| usize::try_from(times).ok());
     text.repeat(times.unwrap_or(1)).into()
 }

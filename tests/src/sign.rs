@@ -30,6 +30,9 @@ pub fn stripe(source: &str, secret: &str, at: u64, body: &str) -> Signed {
     let at = at.to_string();
     let signature = hmac_sha256_hex(secret, &[at.as_bytes(), b".", body.as_bytes()]);
     let header = format!("t={at},v1={signature}");
-    let headers = [("content-type", "application/json"), ("stripe-signature", header.as_str())];
+    let headers = [
+        ("content-type", "application/json"),
+        ("stripe-signature", header.as_str()),
+    ];
     Signed::post(source, &headers, body.to_owned())
 }

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use super::{CONFIG, OK};
-use crate::config::secret::Process;
 use crate::config::problem::KeyPath;
+use crate::config::secret::Process;
 use crate::config::{self, Problem, Problems};
 use crate::plugin::Sandbox;
 use crate::telemetry::Telemetry;
@@ -26,7 +26,10 @@ fn problems(file: &Path) -> Result<Problems, Problems> {
     let sandbox = match Sandbox::new(loaded.settings.plugin.clone()) {
         Ok(sandbox) => sandbox,
         Err(error) => {
-            problems.add(Problem::error(KeyPath::new(&["plugins"]), error.to_string()));
+            problems.add(Problem::error(
+                KeyPath::new(&["plugins"]),
+                error.to_string(),
+            ));
             return Err(problems);
         }
     };

@@ -66,7 +66,11 @@ enum EventsError {
 /// Runs a command.
 pub(super) fn run(command: &EventsCommand, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let result = match command {
-        EventsCommand::List { admin, after, limit } => list(admin, *after, *limit, out),
+        EventsCommand::List {
+            admin,
+            after,
+            limit,
+        } => list(admin, *after, *limit, out),
         EventsCommand::Show { sequence, admin } => show(admin, *sequence, out),
     };
     match result {
@@ -90,7 +94,9 @@ impl AdminAddress {
 
     fn events(&self, after: u64, limit: u16) -> Result<Vec<Value>, EventsError> {
         let address = self.resolve()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let target = format!("/events?after={after}&limit={limit}");
         let (status, body) = runtime.block_on(client::get(address, &target))?;
         let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -139,12 +145,18 @@ fn write_table<const N: usize>(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let width = |column: usize| {
-        let cells = rows.iter().chain([titles]).map(|row| row[column].chars().count());
+        let cells = rows
+            .iter()
+            .chain([titles])
+            .map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
     };
     let widths: [usize; N] = std::array::from_fn(width);
     for row in [titles].into_iter().chain(rows) {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"));
         writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     Ok(())

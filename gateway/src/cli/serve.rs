@@ -100,7 +100,11 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     let mut gateway = Gateway::new(backend, clock, telemetry, settings.timing.clone());
     gateway.max_message = settings.max_message;
     gateway.tenants.store(Arc::new(tenants));
-    Ok(Prepared { settings, gateway: Arc::new(gateway), _sandbox: sandbox })
+    Ok(Prepared {
+        settings,
+        gateway: Arc::new(gateway),
+        _sandbox: sandbox,
+    })
 }
 
 fn open(settings: &Settings, clock: &SharedClock) -> Result<Backends, Refusal> {
@@ -108,7 +112,9 @@ fn open(settings: &Settings, clock: &SharedClock) -> Result<Backends, Refusal> {
     match &settings.backend {
         BackendSettings::Embedded { path } => {
             let embedded = Embedded::open(path, Arc::clone(clock), window);
-            embedded.map(Backends::Embedded).map_err(|error| Refusal::because(&error))
+            embedded
+                .map(Backends::Embedded)
+                .map_err(|error| Refusal::because(&error))
         }
         BackendSettings::Memory => {
             tracing::warn!("store and queue are in memory: nothing survives this process");
@@ -128,7 +134,9 @@ fn log(problems: &Problems) {
 
 impl Prepared {
     fn serve(self, out: &mut dyn Write) -> Result<(), Refusal> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build();
         let runtime = runtime.map_err(|error| Refusal::because(&error))?;
         runtime.block_on(async {
             let ingress = http::listen(self.settings.listen).await;
@@ -137,9 +145,16 @@ impl Prepared {
             let admin = admin.map_err(|error| Refusal::because(&error))?;
             let signals = Signals::new().map_err(|error| Refusal::because(&error))?;
             let at = |listener: &TcpListener| {
-                listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string())
+                listener
+                    .local_addr()
+                    .map_or_else(|_| "?".into(), |address| address.to_string())
             };
-            let _ = writeln!(out, "ready: deliveries http://{} admin http://{}", at(&ingress), at(&admin));
+            let _ = writeln!(
+                out,
+                "ready: deliveries http://{} admin http://{}",
+                at(&ingress),
+                at(&admin)
+            );
             let _ = out.flush();
             self.serve_on(ingress, admin, signals).await
         })
@@ -166,7 +181,10 @@ impl Prepared {
         ));
         let operators = tokio::spawn(http::serve(
             admin,
-            Arc::new(Admin::new(Arc::clone(&self.gateway), Arc::clone(&readiness))),
+            Arc::new(Admin::new(
+                Arc::clone(&self.gateway),
+                Arc::clone(&readiness),
+            )),
             limits,
             telemetry(),
             closed(admin_stopped),

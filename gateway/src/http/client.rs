@@ -40,7 +40,10 @@ pub async fn get(address: SocketAddr, target: &str) -> Result<(StatusCode, Bytes
     let stream = stream.map_err(|reason| ClientError::Connect { address, reason })?;
     exchange(stream, address, target)
         .await
-        .map_err(|error| ClientError::Answer { address, reason: error.to_string() })
+        .map_err(|error| ClientError::Answer {
+            address,
+            reason: error.to_string(),
+        })
 }
 
 async fn exchange(
@@ -51,7 +54,9 @@ async fn exchange(
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
     let request = Request::get(target).header("host", address.to_string());
-    let answer = sender.send_request(request.body(Empty::<Bytes>::new())?).await?;
+    let answer = sender
+        .send_request(request.body(Empty::<Bytes>::new())?)
+        .await?;
     let status = answer.status();
     Ok((status, answer.into_body().collect().await?.to_bytes()))
 }

@@ -85,7 +85,10 @@ impl Book {
         self.wrong += usize::from(!fits);
         self.promised += usize::from(answer.status == 202);
         let mark = if fits { "" } else { "  <-- unexpected" };
-        say(&format!("  {what:<58} {verdict:<22} {}{mark}", answer.status));
+        say(&format!(
+            "  {what:<58} {verdict:<22} {}{mark}",
+            answer.status
+        ));
     }
 
     fn check(&mut self, what: &str, holds: bool) {
@@ -108,9 +111,14 @@ fn verdict(answer: &Answer) -> &'static str {
 async fn demo() -> Result<bool, Failure> {
     let directory = tempfile::tempdir()?;
     let published = configure(directory.path())?;
-    let environment = [("DEMO_GITHUB", GITHUB_SECRET), ("DEMO_STRIPE", STRIPE_SECRET)];
+    let environment = [
+        ("DEMO_GITHUB", GITHUB_SECRET),
+        ("DEMO_STRIPE", STRIPE_SECRET),
+    ];
     let gateway = Gateway::start(directory.path(), &environment).await?;
-    say("Hookgate on this machine: embedded store and queue, every 2xx durable before it is sent.\n");
+    say(
+        "Hookgate on this machine: embedded store and queue, every 2xx durable before it is sent.\n",
+    );
     say(&format!("  {:<58} {:<22} status", "delivery", "verdict"));
     let mut book = Book::default();
     let mut connection = Connection::to(gateway.ingress);
@@ -128,7 +136,10 @@ async fn demo() -> Result<bool, Failure> {
             book.deliveries, book.promised
         )
     } else {
-        format!("\nFAILED: {} things are not as they should be; see above.", book.wrong)
+        format!(
+            "\nFAILED: {} things are not as they should be; see above.",
+            book.wrong
+        )
     });
     Ok(good)
 }
@@ -139,7 +150,11 @@ fn configure(directory: &Path) -> Result<Vec<published::Published>, Failure> {
     let mut config = CONFIG.replace("PLUGINS", &plugins.canonicalize()?.to_string_lossy());
     let mut all = Vec::new();
     for plugin in ["github", "stripe", "hmac"] {
-        all.extend(published::load(&sources, plugin, &directory.join("secrets"))?);
+        all.extend(published::load(
+            &sources,
+            plugin,
+            &directory.join("secrets"),
+        )?);
     }
     for published in &all {
         config.push('\n');
@@ -154,7 +169,9 @@ async fn deliver_published(
     connection: &mut Connection,
     published: &[published::Published],
 ) -> Result<(), Failure> {
-    say("published signatures (from the providers' own tests and documentation; max_age raised for their old timestamps)");
+    say(
+        "published signatures (from the providers' own tests and documentation; max_age raised for their old timestamps)",
+    );
     for vector in published {
         let answer = connection.deliver(&vector.delivery).await?;
         let expected: &[u16] = if vector.valid { &[202] } else { &[400, 401] };
@@ -163,22 +180,35 @@ async fn deliver_published(
             (false, true) => ", forged or malformed",
             (false, false) => ", too old",
         };
-        book.row(&format!("{}{kind}", vector.title), verdict(&answer), &answer, expected);
+        book.row(
+            &format!("{}{kind}", vector.title),
+            verdict(&answer),
+            &answer,
+            expected,
+        );
     }
     Ok(())
 }
 
 fn now() -> u64 {
-    #[allow(clippy::disallowed_methods, reason = "a provider signs with the real time")]
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs())
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a provider signs with the real time"
+    )]
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_secs())
 }
 
 fn orders(id: &str, customer: &str, at: u64) -> Signed {
-    let body = format!(r#"{{"id":"{id}","customer":"{customer}","total":100.50,"note":"caf\u00e9"}}"#);
+    let body =
+        format!(r#"{{"id":"{id}","customer":"{customer}","total":100.50,"note":"caf\u00e9"}}"#);
     let at = at.to_string();
-    let signature =
-        sign::hmac_sha256_hex(GITHUB_SECRET, &[at.as_bytes(), b".", body.as_bytes()]);
-    let headers = [("X-Orders-Timestamp", at.as_str()), ("X-Orders-Signature", &signature)];
+    let signature = sign::hmac_sha256_hex(GITHUB_SECRET, &[at.as_bytes(), b".", body.as_bytes()]);
+    let headers = [
+        ("X-Orders-Timestamp", at.as_str()),
+        ("X-Orders-Signature", &signature),
+    ];
     Signed::post("acme/orders", &headers, body)
 }
 
@@ -186,28 +216,55 @@ async fn deliver_fresh(book: &mut Book, connection: &mut Connection) -> Result<(
     say("fresh signatures (default tolerance of 300 s)");
     let issue = r#"{"action":"opened","repository":{"id":7}}"#;
     let github = sign::github("acme/github", GITHUB_SECRET, "0a4c-1", issue);
-    let event = r#"{"id":"evt_1","type":"invoice.paid","created":1,"data":{"object":{"id":"in_1"}}}"#;
+    let event =
+        r#"{"id":"evt_1","type":"invoice.paid","created":1,"data":{"object":{"id":"in_1"}}}"#;
     let stripe = sign::stripe("acme/stripe", STRIPE_SECRET, now(), event);
     let order = orders("o-1", "c-1", now());
     let mut first = HashMap::new();
-    for (name, delivery) in [("github", &github), ("stripe", &stripe), ("hmac by options", &order)] {
+    for (name, delivery) in [
+        ("github", &github),
+        ("stripe", &stripe),
+        ("hmac by options", &order),
+    ] {
         let answer = connection.deliver(delivery).await?;
         book.row(name, verdict(&answer), &answer, &[202]);
         first.insert(name, answer.body);
     }
-    for (name, delivery) in [("github", &github), ("stripe", &stripe), ("hmac by options", &order)] {
+    for (name, delivery) in [
+        ("github", &github),
+        ("stripe", &stripe),
+        ("hmac by options", &order),
+    ] {
         let answer = connection.deliver(delivery).await?;
         let same = first.get(name) == Some(&answer.body) && answer.duplicate;
         let title = format!("{name}, delivered again");
-        book.row(&title, verdict(&answer), &answer, if same { &[200] } else { &[] });
+        book.row(
+            &title,
+            verdict(&answer),
+            &answer,
+            if same { &[200] } else { &[] },
+        );
     }
     let mut tampered = github.clone();
     tampered.body = issue.replace("opened", "closed").into();
     let answer = connection.deliver(&tampered).await?;
-    book.row("github, body tampered with", verdict(&answer), &answer, &[401]);
-    for (name, at) in [("replayed 10 minutes later", now() - 600), ("from the future", now() + 600)] {
+    book.row(
+        "github, body tampered with",
+        verdict(&answer),
+        &answer,
+        &[401],
+    );
+    for (name, at) in [
+        ("replayed 10 minutes later", now() - 600),
+        ("from the future", now() + 600),
+    ] {
         let answer = connection.deliver(&orders("o-2", "c-1", at)).await?;
-        book.row(&format!("hmac by options, {name}"), verdict(&answer), &answer, &[401]);
+        book.row(
+            &format!("hmac by options, {name}"),
+            verdict(&answer),
+            &answer,
+            &[401],
+        );
     }
     Ok(())
 }
@@ -227,7 +284,10 @@ async fn deliver_copies(book: &mut Book, ingress: std::net::SocketAddr) -> Resul
     book.deliveries += 32;
     book.promised += 1;
     book.wrong += usize::from(!fits);
-    let statuses: Vec<_> = statuses.iter().map(|(status, n)| format!("{n} x {status}")).collect();
+    let statuses: Vec<_> = statuses
+        .iter()
+        .map(|(status, n)| format!("{n} x {status}"))
+        .collect();
     say(&format!(
         "  {:<58} {:<22} {}",
         "hmac by options, 32 copies at once",
@@ -303,7 +363,10 @@ async fn is_promised(delivery: &Signed, ingress: &RwLock<std::net::SocketAddr>) 
 async fn show_queue(book: &mut Book, gateway: &Gateway, storm: &Storm) -> Result<(), Failure> {
     let events = gateway.events().await?;
     let attribute = |event: &Value, name: &str| {
-        event["attributes"][name].as_str().unwrap_or_default().to_owned()
+        event["attributes"][name]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     };
     let mut by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut times: HashMap<(String, String), usize> = HashMap::new();
@@ -313,13 +376,28 @@ async fn show_queue(book: &mut Book, gateway: &Gateway, storm: &Storm) -> Result
         by_source.entry(source).or_default().push(id);
     }
     say("\nthe queue");
-    say(&format!("  {:<28} {:>8}  first and last event", "source", "messages"));
-    let published = by_source.range("/published".to_owned()..).map(|(_, ids)| ids.len()).sum::<usize>();
-    for (source, ids) in by_source.iter().filter(|(source, _)| !source.starts_with("/published")) {
+    say(&format!(
+        "  {:<28} {:>8}  first and last event",
+        "source", "messages"
+    ));
+    let published = by_source
+        .range("/published".to_owned()..)
+        .map(|(_, ids)| ids.len())
+        .sum::<usize>();
+    for (source, ids) in by_source
+        .iter()
+        .filter(|(source, _)| !source.starts_with("/published"))
+    {
         let (first, last) = (&ids[0], &ids[ids.len() - 1]);
-        say(&format!("  {source:<28} {:>8}  {first:.24} .. {last:.24}", ids.len()));
+        say(&format!(
+            "  {source:<28} {:>8}  {first:.24} .. {last:.24}",
+            ids.len()
+        ));
     }
-    say(&format!("  {:<28} {published:>8}", "/published/* (each its own)"));
+    say(&format!(
+        "  {:<28} {published:>8}",
+        "/published/* (each its own)"
+    ));
     say("\nis every promise kept?");
     book.check("every event once", times.values().all(|times| *times == 1));
     book.check(
