@@ -241,3 +241,6 @@ fn check_max_age(policy: &Policy, provider: &Provider, source: &KeyPath) -> Opti
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
