@@ -80,7 +80,9 @@ impl LineIndex {
 }
 
 fn syntax_error(error: &Error, lines: &LineIndex) -> Problem {
-    let what = format!("it is not TOML: {}", error.message());
+    // "nothing" is what may follow where something else does.
+    let message = error.message().trim_end_matches(", expected nothing");
+    let what = format!("it is not TOML: {message}");
     let problem = Problem::error(KeyPath::default(), what);
     match error.span() {
         Some(span) => problem.at(lines.line(span.start)),
@@ -140,7 +142,7 @@ fn described(path: KeyPath, message: &str) -> Problem {
         return Problem::error(path, "unknown key").hint(nearest(name, "keys here", known));
     }
     if let Some((name, known)) = unknown(message, "unknown variant ") {
-        return Problem::error(path, "not one of the values that it can have")
+        return Problem::error(path, "it is not one of the values that it can have")
             .hint(nearest(name, "values", known));
     }
     Problem::error(path, withheld(message))
@@ -154,20 +156,22 @@ fn unknown<'a>(message: &'a str, kind: &str) -> Option<(&'a str, impl Iterator<I
 
 /// A mistake of type, without the value: "invalid type: string \"…\", expected a map".
 fn withheld(message: &str) -> String {
-    let mistake = message
-        .strip_prefix("invalid type: ")
-        .or(message.strip_prefix("invalid value: "));
-    let Some((found, expected)) = mistake.and_then(|mistake| mistake.split_once(", expected "))
-    else {
-        return message.to_owned();
+    let mistake = |kind: &str| {
+        let (found, expected) = message.strip_prefix(kind)?.split_once(", expected ")?;
+        // Where the value itself holds these words, what was expected is behind the last of them.
+        let expected = expected
+            .rsplit_once(", expected ")
+            .map_or(expected, |(_, last)| last);
+        let found = found.split([' ', '`', '"']).next().unwrap_or(found);
+        Some((in_toml(found), in_toml(expected)))
     };
-    // Where the value itself holds these words, what it expected is behind the last of them.
-    let expected = expected
-        .rsplit_once(", expected ")
-        .map_or(expected, |(_, last)| last);
-    let kind = found.split([' ', '`', '"']).next().unwrap_or(found);
-    let (kind, expected) = (in_toml(kind), in_toml(expected));
-    format!("it is {kind}, but must be {expected}")
+    if let Some((found, expected)) = mistake("invalid type: ") {
+        return format!("it is {found}, but must be {expected}");
+    }
+    match mistake("invalid value: ") {
+        Some((_, expected)) => format!("it must be {expected}"),
+        None => message.to_owned(),
+    }
 }
 
 fn in_toml(kind: &str) -> &str {
@@ -179,7 +183,7 @@ fn in_toml(kind: &str) -> &str {
         "a boolean" => "`true` or `false`",
         "sequence" | "a sequence" => "a list",
         "map" | "a map" => "a table",
-        "usize" | "u64" | "u32" => "a whole number",
+        "usize" | "u64" | "u32" => "a whole number, not negative and not too large",
         other if other.starts_with("struct ") => "a table",
         "path" => "a path",
         other => other,

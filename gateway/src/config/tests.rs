@@ -228,6 +228,7 @@ max_header_bytes = \"0B\"
 
 [store]
 kind = \"redis\"
+claim_ttl = \"5m\"
 
 [queue]
 kind = \"memory\"

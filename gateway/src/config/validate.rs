@@ -123,6 +123,7 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
         max_message: config.queue.max_message.0,
         sources: sources(config, directory, problems),
     };
+    store_ttl(config, &settings.timing, problems);
     relations(&settings, problems);
     settings
 }
@@ -248,6 +249,21 @@ fn timing(config: &Config, problems: &mut Problems) -> Timing {
         problems.add_new(Problem::error(path, what).hint(format!("at least \"{}\"", shown(least))));
     }
     timing
+}
+
+/// What is too short for any provider is no matter of the sources.
+fn store_ttl(config: &Config, timing: &Timing, problems: &mut Problems) {
+    let least = timing.window + MAX_LEASE;
+    if let Ttl::Fixed(ttl) = config.store.claim_ttl
+        && ttl < least
+    {
+        let (ttl, window, longest) = (shown(ttl), shown(timing.window), shown(MAX_LEASE));
+        let what = format!(
+            "{ttl} is too short: the queue's window and a lease take {window} and {longest}"
+        );
+        let problem = Problem::error(KeyPath::new(&["store", "claim_ttl"]), what);
+        problems.add_new(problem.hint(format!("use \"auto\", or at least \"{}\"", shown(least))));
+    }
 }
 
 fn relations(settings: &Settings, problems: &mut Problems) {
