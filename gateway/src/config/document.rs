@@ -92,6 +92,7 @@ fn syntax_error(error: &Error, lines: &LineIndex) -> Problem {
 
 /// What the file says where it can be understood, and the defaults elsewhere.
 fn config(mut root: Spanned<DeTable<'_>>, lines: &LineIndex, problems: &mut Problems) -> Config {
+    refuse_lists(root.get_mut(), &KeyPath::default(), problems);
     for _ in 0..MAX_MISTAKES {
         let error = match Config::deserialize(Deserializer::from(root.clone())) {
             Ok(config) => return config,
@@ -109,6 +110,33 @@ fn config(mut root: Spanned<DeTable<'_>>, lines: &LineIndex, problems: &mut Prob
         }
     }
     Config::default()
+}
+
+/// Empties the lists that stand where sections, tenants and sources must: the deserializer would read a
+/// list's elements as the fields of a table, in their order.
+fn refuse_lists(table: &mut DeTable<'_>, above: &KeyPath, problems: &mut Problems) {
+    for (key, value) in table.iter_mut() {
+        let path = above.then(key.get_ref());
+        match value.get_mut() {
+            _ if !is_table(&path) => {}
+            DeValue::Table(below) => refuse_lists(below, &path, problems),
+            list @ DeValue::Array(_) => {
+                *list = DeValue::Table(DeTable::new());
+                let what = "it is a list, but must be a table";
+                problems
+                    .add(Problem::error(path.clone(), what).hint(format!("write it as [{path}]")));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_table(path: &KeyPath) -> bool {
+    let keys: Vec<_> = path.keys().iter().map(String::as_str).collect();
+    matches!(
+        keys[..],
+        [_] | ["tenants", _] | ["tenants", _, "sources"] | ["tenants", _, "sources", _]
+    )
 }
 
 /// Removes the entry that holds what stands at `span`, and says which that was.

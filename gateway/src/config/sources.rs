@@ -130,9 +130,10 @@ fn prepare(
     let Some(plugin) = plugins.plugin(&source.plugin) else {
         let what = format!("there is no plugin `{}`", source.plugin);
         let hint = nearest(&source.plugin, "plugins", plugins.names());
-        let problem = Problem::error(path.then("plugin"), what).hint(hint);
+        let mut problems = vec![Problem::error(path.then("plugin"), what).hint(hint)];
+        problems.extend(unreadable(source, surroundings, &path));
         let policy = policy::policy(source, &Provider::default(), &settings.timing);
-        return (Err(unavailable([&problem])), policy, vec![problem]);
+        return (Err(unavailable(&problems)), policy, problems);
     };
     let manifest = plugin.manifest();
     let provider = Provider::of(manifest);
@@ -271,6 +272,22 @@ fn missing(path: KeyPath, plugin: &str, description: &str, example: &str) -> Pro
     let what = format!("it is missing, but the plugin `{plugin}` needs it");
     let hint = format!("{description}\nwrite it as {example}");
     Problem::error(path, what).hint(hint.trim_start())
+}
+
+/// The values of secrets that cannot be had. What they would be keys of, only a plugin could tell.
+fn unreadable(
+    source: &SourceSettings,
+    surroundings: &impl Surroundings,
+    path: &KeyPath,
+) -> impl Iterator<Item = Problem> {
+    let all = source
+        .secrets
+        .iter()
+        .flat_map(|(name, refs)| refs.iter().map(move |at| (name, at)));
+    all.filter_map(move |(name, at)| {
+        let what = at.read(surroundings).err()?;
+        Some(Problem::error(path.then("secrets").then(name), what))
+    })
 }
 
 /// The keys that can be had; what keeps others from it is added to the problems.

@@ -170,7 +170,7 @@ fn a_missing_or_unknown_plugin_is_told_with_the_known_ones() {
     let one = "[tenants.acme.sources.none]\n";
     insta::assert_snapshot!("missing_plugin", World::of(one).report());
     let unknown = "[tenants.acme.sources.a]\nplugin = \"githbu\"\n\
-                   [tenants.acme.sources.b]\nplugin = \"payments\"\n";
+                   [tenants.acme.sources.b]\nplugin = \"payments\"\nsecrets.secret = [\"env:ABSENT\"]\n";
     insta::assert_snapshot!("unknown_plugin", World::of(unknown).report());
 }
 
@@ -245,6 +245,13 @@ max_age = \"0s\"
 secrets = { secret = [] }
 key_forms.secret = \"hexx\"
 ";
+    insta::assert_snapshot!(World::of(text).report());
+}
+
+#[test]
+fn a_list_is_no_table() {
+    let text = "[[server]]\n[[tenants.acme.sources.gh]]\nplugin = \"github\"\n\
+                [tenants]\nother = []\n[admin]\nlisten = [\"127.0.0.1:1\"]\n";
     insta::assert_snapshot!(World::of(text).report());
 }
 

@@ -298,8 +298,11 @@ fn sources(config: &Config, directory: &Path, problems: &mut Problems) -> Vec<So
         let tenant_name = name(tenant, &KeyPath::new(&["tenants", tenant]), problems);
         for (source, written) in &of_tenant.sources {
             let path = source_path(tenant, source);
+            // First, since a source that could not be read has no other mistakes.
+            if !problems.has_error_at(&path) {
+                check_source(written, &path, problems);
+            }
             let source_name = name(source, &path, problems);
-            check_source(written, &path, problems);
             if let (Some(tenant), Some(name)) = (&tenant_name, source_name) {
                 let default_ttl = config.store.claim_ttl;
                 all.push(source_settings(
