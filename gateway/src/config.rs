@@ -58,7 +58,8 @@ pub(crate) struct Server {
     pub listen: String,
     /// The largest body. Default `"1MiB"`. A larger one is answered 413.
     pub max_body: Size,
-    /// The largest head of a request. Default `"32KiB"`. A larger one is answered 431.
+    /// The largest head of a request. Default `"32KiB"`; less than 8 KiB counts as that. A larger one is
+    /// answered 431.
     pub max_header_bytes: Size,
     /// The most headers of a request. Default 100.
     pub max_headers: usize,
@@ -251,7 +252,7 @@ pub(crate) struct Source {
     /// How long an event is remembered. Default: `store.claim_ttl`. Longer than the provider goes on retrying.
     pub claim_ttl: Option<Ttl>,
     /// How long an event that is known by its content is remembered: equal genuine events within it count as
-    /// one. Default: as long as the provider goes on retrying.
+    /// one. Default: as long as the provider goes on retrying, and never less than `queue.window` and a lease.
     pub content_ttl: Option<Time>,
     /// Whether keys of fewer than 16 bytes are taken. Default `false`.
     pub allow_weak_key: bool,

@@ -80,7 +80,9 @@ impl LineIndex {
 }
 
 fn syntax_error(error: &Error, lines: &LineIndex) -> Problem {
-    let what = format!("it is not TOML: {}", error.message());
+    // "nothing" is what may follow where something else does.
+    let message = error.message().trim_end_matches(", expected nothing");
+    let what = format!("it is not TOML: {message}");
     let problem = Problem::error(KeyPath::default(), what);
     match error.span() {
         Some(span) => problem.at(lines.line(span.start)),
@@ -90,6 +92,7 @@ fn syntax_error(error: &Error, lines: &LineIndex) -> Problem {
 
 /// What the file says where it can be understood, and the defaults elsewhere.
 fn config(mut root: Spanned<DeTable<'_>>, lines: &LineIndex, problems: &mut Problems) -> Config {
+    refuse_lists(root.get_mut(), &KeyPath::default(), problems);
     for _ in 0..MAX_MISTAKES {
         let error = match Config::deserialize(Deserializer::from(root.clone())) {
             Ok(config) => return config,
@@ -107,6 +110,33 @@ fn config(mut root: Spanned<DeTable<'_>>, lines: &LineIndex, problems: &mut Prob
         }
     }
     Config::default()
+}
+
+/// Empties the lists that stand where sections, tenants and sources must: the deserializer would read a
+/// list's elements as the fields of a table, in their order.
+fn refuse_lists(table: &mut DeTable<'_>, above: &KeyPath, problems: &mut Problems) {
+    for (key, value) in table.iter_mut() {
+        let path = above.then(key.get_ref());
+        match value.get_mut() {
+            _ if !is_table(&path) => {}
+            DeValue::Table(below) => refuse_lists(below, &path, problems),
+            list @ DeValue::Array(_) => {
+                *list = DeValue::Table(DeTable::new());
+                let what = "it is a list, but must be a table";
+                problems
+                    .add(Problem::error(path.clone(), what).hint(format!("write it as [{path}]")));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_table(path: &KeyPath) -> bool {
+    let keys: Vec<_> = path.keys().iter().map(String::as_str).collect();
+    matches!(
+        keys[..],
+        [_] | ["tenants", _] | ["tenants", _, "sources"] | ["tenants", _, "sources", _]
+    )
 }
 
 /// Removes the entry that holds what stands at `span`, and says which that was.
@@ -140,7 +170,7 @@ fn described(path: KeyPath, message: &str) -> Problem {
         return Problem::error(path, "unknown key").hint(nearest(name, "keys here", known));
     }
     if let Some((name, known)) = unknown(message, "unknown variant ") {
-        return Problem::error(path, "not one of the values that it can have")
+        return Problem::error(path, "it is not one of the values that it can have")
             .hint(nearest(name, "values", known));
     }
     Problem::error(path, withheld(message))
@@ -154,20 +184,22 @@ fn unknown<'a>(message: &'a str, kind: &str) -> Option<(&'a str, impl Iterator<I
 
 /// A mistake of type, without the value: "invalid type: string \"…\", expected a map".
 fn withheld(message: &str) -> String {
-    let mistake = message
-        .strip_prefix("invalid type: ")
-        .or(message.strip_prefix("invalid value: "));
-    let Some((found, expected)) = mistake.and_then(|mistake| mistake.split_once(", expected "))
-    else {
-        return message.to_owned();
+    let mistake = |kind: &str| {
+        let (found, expected) = message.strip_prefix(kind)?.split_once(", expected ")?;
+        // Where the value itself holds these words, what was expected is behind the last of them.
+        let expected = expected
+            .rsplit_once(", expected ")
+            .map_or(expected, |(_, last)| last);
+        let found = found.split([' ', '`', '"']).next().unwrap_or(found);
+        Some((in_toml(found), in_toml(expected)))
     };
-    // Where the value itself holds these words, what it expected is behind the last of them.
-    let expected = expected
-        .rsplit_once(", expected ")
-        .map_or(expected, |(_, last)| last);
-    let kind = found.split([' ', '`', '"']).next().unwrap_or(found);
-    let (kind, expected) = (in_toml(kind), in_toml(expected));
-    format!("it is {kind}, but must be {expected}")
+    if let Some((found, expected)) = mistake("invalid type: ") {
+        return format!("it is {found}, but must be {expected}");
+    }
+    match mistake("invalid value: ") {
+        Some((_, expected)) => format!("it must be {expected}"),
+        None => message.to_owned(),
+    }
 }
 
 fn in_toml(kind: &str) -> &str {
@@ -179,7 +211,7 @@ fn in_toml(kind: &str) -> &str {
         "a boolean" => "`true` or `false`",
         "sequence" | "a sequence" => "a list",
         "map" | "a map" => "a table",
-        "usize" | "u64" | "u32" => "a whole number",
+        "usize" | "u64" | "u32" => "a whole number, not negative and not too large",
         other if other.starts_with("struct ") => "a table",
         "path" => "a path",
         other => other,

@@ -25,6 +25,9 @@ const MAX_ANSWER: Duration = Duration::from_secs(5);
 const AUTO_TTL: Duration = Duration::from_secs(15 * DAY);
 const DAY: u64 = 24 * 60 * 60;
 
+const TTL_HINT: &str =
+    "use \"auto\", or more, here or in `store.claim_ttl` where that is what holds";
+
 /// What is known of a provider.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Provider {
@@ -165,9 +168,7 @@ fn check_claim_ttl(
             shown(ttl),
             shown(window),
         );
-        return Some(
-            Problem::error(path, what).hint("use \"auto\", or more than the provider's time"),
-        );
+        return Some(Problem::error(path, what).hint(TTL_HINT));
     }
     (ttl < least).then(|| {
         let what = format!(
@@ -175,7 +176,7 @@ fn check_claim_ttl(
             shown(ttl),
             shown(least)
         );
-        Problem::error(path, what).hint("use \"auto\"")
+        Problem::error(path, what).hint(TTL_HINT)
     })
 }
 
@@ -241,3 +242,6 @@ fn check_max_age(policy: &Policy, provider: &Provider, source: &KeyPath) -> Opti
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

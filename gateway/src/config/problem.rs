@@ -240,33 +240,33 @@ impl fmt::Display for Problems {
 
 /// The file's text, or a problem with the file as a whole.
 pub(super) fn readable(read: io::Result<Vec<u8>>, problems: &mut Problems) -> Option<String> {
-    let error = match read.map(String::from_utf8) {
+    let whole = KeyPath::default();
+    let problem = match read.map(String::from_utf8) {
         Ok(Ok(text)) => return Some(text),
         Ok(Err(error)) => {
             let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            Problem::error(
-                KeyPath::default(),
-                "it is not UTF-8, which TOML is written in",
-            )
-            .at(before.split(|b| *b == b'\n').count())
+            Problem::error(whole, "it is not UTF-8, which TOML is written in")
+                .at(before.split(|b| *b == b'\n').count())
         }
-        Err(error) => Problem::error(
-            KeyPath::default(),
-            format!("cannot read it: {}", io_reason(&error)),
-        )
-        .hint(file_hint(&error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Problem::error(whole, "there is no such file")
+                .hint("check the path; one that is not absolute starts at the working directory")
+        }
+        Err(error) => Problem::error(whole, format!("cannot read it: {}", io_reason(&error)))
+            .hint(file_hint(&error)),
     };
-    problems.add(error);
+    problems.add(problem);
     None
 }
 
-fn file_hint(error: &io::Error) -> &'static str {
+/// What to do about a file that the configuration names.
+pub(super) fn file_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotFound => {
-            "check the path; one that is not absolute starts at the working directory"
+            "check the path; one that is not absolute starts at the configuration file's directory"
         }
-        ErrorKind::PermissionDenied => "let the gateway's user read the file",
-        _ => "check the path: it must lead to a readable file",
+        ErrorKind::PermissionDenied => "let the gateway's user read it",
+        _ => "check what is there",
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use super::problem::io_reason;
+use super::problem::{file_hint, io_reason};
 
 /// The environment and the files around the process.
 pub trait Surroundings {
@@ -62,8 +62,7 @@ impl SecretRef {
     fn parse(text: &str) -> Option<Self> {
         match text.split_once(':')? {
             (_, "") => None,
-            // What no variable's name can hold would panic further on.
-            ("env", name) if !name.contains(['=', '\0']) => Some(Self::Env(name.to_owned())),
+            ("env", name) => Some(Self::Env(name.to_owned())),
             ("file", path) => Some(Self::File(path.into())),
             _ => None,
         }
@@ -86,7 +85,9 @@ impl SecretRef {
             }),
             Self::File(path) => {
                 let read = from.file(path).map_err(|error| {
-                    format!("cannot read the file {}: {}", path.display(), io_reason(&error))
+                    let (path, reason) = (path.display(), io_reason(&error));
+                    format!("cannot read the file {path}: {reason}
+hint: {}", file_hint(&error))
                 })?;
                 Ok(SecretValue(without_newline(read)))
             }

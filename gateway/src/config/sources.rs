@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use super::Loaded;
 use super::policy::{self, Provider};
-use super::problem::{KeyPath, Problem, Problems, Severity, io_reason, nearest};
+use super::problem::{KeyPath, Problem, Problems, Severity, file_hint, io_reason, nearest};
 use super::secret::{SecretRef, Surroundings};
 use super::validate::{Settings, SourceSettings};
 use crate::crypto::{Key, KeyError, KeyForm, Keyring};
-use crate::plugin::manifest::{SecretKind, SecretSpec};
+use crate::plugin::manifest::SecretKind;
 use crate::plugin::registry::Registry;
 use crate::plugin::{Manifest, Plugin, Sandbox, Setup};
 use crate::telemetry::Telemetry;
@@ -87,8 +87,7 @@ fn plugin_problems(directory: &Path, registry: Result<&Registry, &std::io::Error
                 directory.display(),
                 io_reason(error)
             );
-            let hint = "a path that is not absolute starts at the configuration file's directory";
-            return vec![Problem::error(path, what).hint(hint)];
+            return vec![Problem::error(path, what).hint(file_hint(error))];
         }
     };
     // Whether the file was wanted shows in the sources that name it.
@@ -131,9 +130,10 @@ fn prepare(
     let Some(plugin) = plugins.plugin(&source.plugin) else {
         let what = format!("there is no plugin `{}`", source.plugin);
         let hint = nearest(&source.plugin, "plugins", plugins.names());
-        let problem = Problem::error(path.then("plugin"), what).hint(hint);
+        let mut problems = vec![Problem::error(path.then("plugin"), what).hint(hint)];
+        problems.extend(unreadable(source, surroundings, &path));
         let policy = policy::policy(source, &Provider::default(), &settings.timing);
-        return (Err(unavailable([&problem])), policy, vec![problem]);
+        return (Err(unavailable(&problems)), policy, problems);
     };
     let manifest = plugin.manifest();
     let provider = Provider::of(manifest);
@@ -219,15 +219,13 @@ fn missing_options(
     manifest: &Manifest,
     path: &KeyPath,
 ) -> impl Iterator<Item = Problem> {
-    let missing = manifest.options.iter().filter(|option| {
+    let missing_ones = manifest.options.iter().filter(|option| {
         option.required && option.default.is_none() && !source.options.contains_key(&option.name)
     });
-    missing.map(|option| {
-        let what = format!("it is missing, but the plugin `{}` needs it", manifest.name);
-        needed(
-            Problem::error(path.then("options").then(&option.name), what),
-            &option.description,
-        )
+    missing_ones.map(|option| {
+        let path = path.then("options").then(&option.name);
+        let example = format!("options.{} = \"…\"", option.name);
+        missing(path, &manifest.name, &option.description, &example)
     })
 }
 
@@ -258,23 +256,38 @@ fn missing_secrets(
     manifest: &Manifest,
     path: &KeyPath,
 ) -> impl Iterator<Item = Problem> {
-    let missing = manifest
+    let missing_ones = manifest
         .secrets
         .iter()
         .filter(|secret| secret.required && !source.secrets.contains_key(&secret.name));
-    missing.map(|secret| {
-        let what = format!("it is missing, but the plugin `{}` needs it", manifest.name);
-        let problem = Problem::error(path.then("secrets").then(&secret.name), what);
-        needed(problem, &secret.description)
+    missing_ones.map(|secret| {
+        let path = path.then("secrets").then(&secret.name);
+        let example = format!("secrets.{} = [\"env:NAME\"]", secret.name);
+        missing(path, &manifest.name, &secret.description, &example)
     })
 }
 
-fn needed(problem: Problem, description: &str) -> Problem {
-    if description.is_empty() {
-        problem
-    } else {
-        problem.hint(description)
-    }
+/// Something that a plugin needs and the source lacks.
+fn missing(path: KeyPath, plugin: &str, description: &str, example: &str) -> Problem {
+    let what = format!("it is missing, but the plugin `{plugin}` needs it");
+    let hint = format!("{description}\nwrite it as {example}");
+    Problem::error(path, what).hint(hint.trim_start())
+}
+
+/// The values of secrets that cannot be had. What they would be keys of, only a plugin could tell.
+fn unreadable(
+    source: &SourceSettings,
+    surroundings: &impl Surroundings,
+    path: &KeyPath,
+) -> impl Iterator<Item = Problem> {
+    let all = source
+        .secrets
+        .iter()
+        .flat_map(|(name, refs)| refs.iter().map(move |at| (name, at)));
+    all.filter_map(move |(name, at)| {
+        let what = at.read(surroundings).err()?;
+        Some(Problem::error(path.then("secrets").then(name), what))
+    })
 }
 
 /// The keys that can be had; what keeps others from it is added to the problems.
@@ -306,7 +319,7 @@ fn keyring(
         problems.extend(
             unusable
                 .into_iter()
-                .map(|what| describe(&path, &what, spec)),
+                .map(|what| Problem::error(path.clone(), what)),
         );
     }
     keys
@@ -325,12 +338,4 @@ fn key(at: &SecretRef, form: KeyForm, weak: bool, from: &impl Surroundings) -> R
         };
         format!("{at} cannot be a key: {error}\nhint: {hint}")
     })
-}
-
-fn describe(path: &KeyPath, what: &str, spec: &SecretSpec) -> Problem {
-    let problem = Problem::error(path.clone(), what);
-    match problem.hint {
-        Some(_) => problem,
-        None => needed(problem, &spec.description),
-    }
 }

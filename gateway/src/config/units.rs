@@ -42,7 +42,7 @@ trait Quantity: Sized {
 impl Quantity for Time {
     const EXPECTED: &'static str = "a duration";
     const UNIT: &'static str = "s";
-    const EXAMPLES: &'static str = "\"300s\" or \"5m\"";
+    const EXAMPLES: &'static str = "\"500ms\" or \"5m\"";
 
     fn parse(text: &str) -> Option<Self> {
         humantime::parse_duration(text).ok().map(Self)
@@ -63,7 +63,7 @@ impl Quantity for Size {
 impl Quantity for Ttl {
     const EXPECTED: &'static str = "a duration or \"auto\"";
     const UNIT: &'static str = Time::UNIT;
-    const EXAMPLES: &'static str = "\"auto\" or \"20days\"";
+    const EXAMPLES: &'static str = "\"12h\" or \"20days\"";
 
     fn parse(text: &str) -> Option<Self> {
         match text {
@@ -79,7 +79,7 @@ impl<Q: Quantity> Written<Q> {
     fn no_unit<E: Error>(number: impl fmt::Display) -> E {
         let (unit, examples) = (Q::UNIT, Q::EXAMPLES);
         E::custom(format!(
-            "{number} has no unit\nhint: write \"{number}{unit}\", or such as {examples}"
+            "{number} has no unit\nhint: write \"{number}{unit}\", or with another unit as in {examples}"
         ))
     }
 }

@@ -123,6 +123,7 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
         max_message: config.queue.max_message.0,
         sources: sources(config, directory, problems),
     };
+    store_ttl(config, &settings.timing, problems);
     relations(&settings, problems);
     settings
 }
@@ -250,6 +251,21 @@ fn timing(config: &Config, problems: &mut Problems) -> Timing {
     timing
 }
 
+/// What is too short for any provider is no matter of the sources.
+fn store_ttl(config: &Config, timing: &Timing, problems: &mut Problems) {
+    let least = timing.window + MAX_LEASE;
+    if let Ttl::Fixed(ttl) = config.store.claim_ttl
+        && ttl < least
+    {
+        let (ttl, window, longest) = (shown(ttl), shown(timing.window), shown(MAX_LEASE));
+        let what = format!(
+            "{ttl} is too short: the queue's window and a lease take {window} and {longest}"
+        );
+        let problem = Problem::error(KeyPath::new(&["store", "claim_ttl"]), what);
+        problems.add_new(problem.hint(format!("use \"auto\", or at least \"{}\"", shown(least))));
+    }
+}
+
 fn relations(settings: &Settings, problems: &mut Problems) {
     let http = &settings.http;
     if http.memory_budget < http.max_body {
@@ -282,8 +298,11 @@ fn sources(config: &Config, directory: &Path, problems: &mut Problems) -> Vec<So
         let tenant_name = name(tenant, &KeyPath::new(&["tenants", tenant]), problems);
         for (source, written) in &of_tenant.sources {
             let path = source_path(tenant, source);
+            // First, since a source that could not be read has no other mistakes.
+            if !problems.has_error_at(&path) {
+                check_source(written, &path, problems);
+            }
             let source_name = name(source, &path, problems);
-            check_source(written, &path, problems);
             if let (Some(tenant), Some(name)) = (&tenant_name, source_name) {
                 let default_ttl = config.store.claim_ttl;
                 all.push(source_settings(
