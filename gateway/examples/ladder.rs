@@ -58,8 +58,14 @@ fn github() -> Box<WasmPlugin> {
 
 fn setup() -> Arc<Setup> {
     let mut keys = Keyring::default();
-    keys.add("secret", Key::decode(KeyForm::Raw, SECRET.as_bytes(), false).expect("a key"));
-    Arc::new(Setup { keys, ..Setup::default() })
+    keys.add(
+        "secret",
+        Key::decode(KeyForm::Raw, SECRET.as_bytes(), false).expect("a key"),
+    );
+    Arc::new(Setup {
+        keys,
+        ..Setup::default()
+    })
 }
 
 /// A GitHub-like body of that length.
@@ -78,7 +84,11 @@ fn signature(body: &[u8]) -> String {
 fn verify(key: &hmac::Key, headers: &HeaderMap, body: &[u8]) -> bool {
     let header = headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
     let hex = header.and_then(|value| value.strip_prefix("sha256="));
-    let tag = hex.and_then(|hex| data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok());
+    let tag = hex.and_then(|hex| {
+        data_encoding::HEXLOWER_PERMISSIVE
+            .decode(hex.as_bytes())
+            .ok()
+    });
     tag.is_some_and(|tag| hmac::verify(key, body, &tag).is_ok())
 }
 
@@ -98,10 +108,17 @@ fn delivery(headers: HeaderMap, body: Bytes) -> Arc<Delivery> {
 #[allow(clippy::print_stdout, reason = "a program for people")]
 async fn serve(rung: Rung) {
     let rung = Arc::new(rung);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    println!("ready: http://{}", listener.local_addr().expect("an address"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    println!(
+        "ready: http://{}",
+        listener.local_addr().expect("an address")
+    );
     loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
         let _ = stream.set_nodelay(true);
         let rung = Arc::clone(&rung);
         let service = service_fn(move |request| answer(Arc::clone(&rung), request));
@@ -109,16 +126,27 @@ async fn serve(rung: Rung) {
     }
 }
 
-async fn answer(rung: Arc<Rung>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    rung: Arc<Rung>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let body = body
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
     let good = match &*rung {
         Rung::Raw => true,
         Rung::Native(key) => verify(key, &head.headers, &body),
         Rung::Sandbox(plugin, setup) => accepts(plugin, &delivery(head.headers, body), setup),
     };
     let mut answer = Response::new(Full::default());
-    *answer.status_mut() = if good { http::StatusCode::ACCEPTED } else { http::StatusCode::UNAUTHORIZED };
+    *answer.status_mut() = if good {
+        http::StatusCode::ACCEPTED
+    } else {
+        http::StatusCode::UNAUTHORIZED
+    };
     Ok(answer)
 }
 
@@ -136,18 +164,27 @@ fn compare() {
         let body = Bytes::from(body(length));
         let mut headers = HeaderMap::new();
         headers.insert(SIGNATURE, signature(&body).parse().expect("a value"));
-        headers.insert("x-github-delivery", "72d3162e-cc78-11e3".parse().expect("a value"));
+        headers.insert(
+            "x-github-delivery",
+            "72d3162e-cc78-11e3".parse().expect("a value"),
+        );
         headers.insert("x-github-event", "issues".parse().expect("a value"));
         let delivery = delivery(headers, body);
         let rounds = if length > 100_000 { 20 } else { 2000 };
         let (mut native, mut sandboxed) = (Vec::new(), Vec::new());
         for _ in 0..15 {
-            native.push(time(rounds, || verify(&key, &delivery.headers, &delivery.body)));
+            native.push(time(rounds, || {
+                verify(&key, &delivery.headers, &delivery.body)
+            }));
             sandboxed.push(time(rounds, || accepts(&plugin, &delivery, &setup)));
         }
         let (native, sandboxed) = (median(native), median(sandboxed));
         let (n, s) = (native.as_secs_f64() * 1e6, sandboxed.as_secs_f64() * 1e6);
-        println!("| {length} | {n:.2} | {s:.2} | {:.2} | {:.3} |", s - n, s / n);
+        println!(
+            "| {length} | {n:.2} | {s:.2} | {:.2} | {:.3} |",
+            s - n,
+            s / n
+        );
     }
 }
 

@@ -380,3 +380,6 @@ impl SourceMetrics {
 
 /// Telemetry that all parts share.
 pub type SharedTelemetry = Arc<Telemetry>;
+
+#[cfg(test)]
+mod tests;
