@@ -1,6 +1,7 @@
 //! Hookgate.
 
 pub mod backend;
+pub mod cli;
 pub mod clock;
 pub mod crypto;
 pub mod delivery;
@@ -15,3 +16,4 @@ pub mod queue;
 pub mod store;
 pub mod telemetry;
 pub mod tenants;
+pub mod vectors;

@@ -19,7 +19,7 @@ use crate::crypto::Keyring;
 use crate::delivery::{Delivery, Verdict};
 
 pub use manifest::Manifest;
-pub use sandbox::{Sandbox, SandboxError, WasmPlugin};
+pub use sandbox::{Limits, Sandbox, SandboxError, WasmPlugin};
 
 /// What a plugin is told of a source.
 #[derive(Debug, Default)]

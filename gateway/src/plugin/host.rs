@@ -30,6 +30,8 @@ use bindings::hookgate::provider::types as wit;
 
 /// What every call of a host function costs, in units of fuel, beside its bytes.
 const CALL: u64 = 200;
+/// What an item of a list costs, in units of fuel, beside its bytes.
+const ITEM: usize = 64;
 /// What setting up a MAC costs, in units of fuel, beside its bytes.
 const MAC: usize = 1_000;
 /// Lines that one delivery may log, and the bytes of each.
@@ -134,15 +136,22 @@ pub(super) fn fault(error: &wasmtime::Error, limits: &Limits, guard: &Guard) -> 
 type Context<'a> = StoreContextMut<'a, Call>;
 type HostResult<T> = wasmtime::Result<(T,)>;
 
-/// Charges for a call and for `bytes` that it is about to touch.
+/// Charges for a call and for `bytes`: those of its arguments, which are here already, and those that it is
+/// about to touch.
 fn charge(context: &mut Context<'_>, bytes: usize) -> wasmtime::Result<()> {
-    let cost = CALL + bytes as u64;
+    let cost = CALL.saturating_add(bytes as u64);
     let left = context.get_fuel()?;
     let Some(left) = left.checked_sub(cost) else {
         context.set_fuel(0)?;
         return Err(Trap::OutOfFuel.into());
     };
     context.set_fuel(left)
+}
+
+/// Charges for reading `text` as pairs: many short ones cost more than their bytes.
+fn charge_pairs(context: &mut Context<'_>, text: &[u8]) -> wasmtime::Result<()> {
+    let pairs = 1 + text.iter().filter(|b| **b == b'&').count();
+    charge(context, text.len() + pairs * ITEM)
 }
 
 /// Makes the interface's functions known to `linker`.
@@ -164,7 +173,7 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
                 .get(&name)
                 .map(|value| value.as_bytes());
             let value = value.and_then(|value| String::from_utf8(value.to_vec()).ok());
-            charge(&mut cx, value.as_ref().map_or(0, String::len))?;
+            charge(&mut cx, name.len() + value.as_ref().map_or(0, String::len))?;
             Ok((value,))
         },
     )?;
@@ -173,7 +182,8 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
             let all = cx.data().delivery.headers.get_all(&name);
             let all: Vec<_> = all.iter().map(|value| value.as_bytes().to_vec()).collect();
-            charge(&mut cx, all.iter().map(Vec::len).sum())?;
+            let bytes: usize = all.iter().map(|value| value.len() + ITEM).sum();
+            charge(&mut cx, name.len() + bytes)?;
             Ok((all,))
         },
     )?;
@@ -197,12 +207,12 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     to.func_wrap("query", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         let delivery = Arc::clone(&cx.data().delivery);
         let query = delivery.query().unwrap_or_default();
-        charge(&mut cx, query.len())?;
+        charge_pairs(&mut cx, query.as_bytes())?;
         Ok((pairs(query.as_bytes()),))
     })?;
     to.func_wrap("form", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         let body = cx.data().delivery.body.clone();
-        charge(&mut cx, body.len())?;
+        charge_pairs(&mut cx, &body)?;
         Ok((pairs(&body),))
     })?;
     to.func_wrap(
@@ -226,7 +236,7 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         "json",
         |mut cx: Context<'_>, (pointer,): (String,)| -> HostResult<_> {
             let body = cx.data().delivery.body.clone();
-            charge(&mut cx, body.len())?;
+            charge(&mut cx, body.len() + pointer.len())?;
             Ok((lookup(&body, &pointer),))
         },
     )?;
@@ -234,7 +244,7 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     to.func_wrap(
         "json-in",
         |mut cx: Context<'_>, (document, pointer): In| -> HostResult<_> {
-            charge(&mut cx, document.len())?;
+            charge(&mut cx, document.len() + pointer.len())?;
             Ok((lookup(&document, &pointer),))
         },
     )?;
@@ -250,7 +260,7 @@ fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         "option",
         |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
             let value = cx.data().setup.options.get(&name).cloned();
-            charge(&mut cx, value.as_ref().map_or(0, String::len))?;
+            charge(&mut cx, name.len() + value.as_ref().map_or(0, String::len))?;
             Ok((value,))
         },
     )?;
@@ -297,9 +307,10 @@ fn add_verification(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         "verify-token",
         |mut cx: Context<'_>, request: TokenRequest| -> HostResult<_> {
             let (secret, value) = request;
-            charge(&mut cx, value.len())?;
             let setup = Arc::clone(&cx.data().setup);
-            let place = crypto::verify_token(keys(&setup, &secret)?, &value);
+            let keys = keys(&setup, &secret)?;
+            charge(&mut cx, secret.len() + keys.len() * (value.len() + MAC))?;
+            let place = crypto::verify_token(keys, &value);
             Ok((remember(&mut cx, secret, place),))
         },
     )?;
@@ -423,11 +434,12 @@ fn verify_mac(
         let what = "plain digests hash a secret, and only they do";
         return Err(refused(what.to_owned()).into());
     }
-    let call = Shared::of(context);
+    let call = Shared::of(context, message);
     let keys = keys(&call.setup, &secret)?;
     let parts = call.parts(context, message, Some(&secret))?;
     let length: usize = parts.iter().map(Part::length).sum();
-    charge(context, keys.len() * (length + MAC) + signature.text.len())?;
+    let arguments = secret.len() + signature.text.len();
+    charge(context, keys.len() * (length + MAC) + arguments)?;
     let pieces: Vec<_> = parts.iter().map(Part::piece).collect();
     let signature = Encoding::from(signature.encoding).decode(&signature.text);
     let place = signature.and_then(|signature| crypto::verify_mac(mac, keys, &pieces, &signature));
@@ -442,7 +454,7 @@ fn digest(
     if message.iter().any(|s| matches!(s, wit::Segment::Secret(_))) {
         return Err(refused("a public digest holds no secret".into()).into());
     }
-    let call = Shared::of(context);
+    let call = Shared::of(context, message);
     let parts = call.parts(context, message, None)?;
     charge(context, parts.iter().map(Part::length).sum())?;
     let pieces = parts.iter().filter_map(|part| match part {
@@ -460,16 +472,19 @@ struct Shared {
 }
 
 impl Shared {
-    fn of(context: &Context<'_>) -> Self {
+    /// The URL is put together only for a message that holds it.
+    fn of(context: &Context<'_>, message: &[wit::Segment]) -> Self {
         let call = context.data();
+        let is_url = |segment: &wit::Segment| matches!(segment, wit::Segment::ExternalUrl);
+        let url = message.iter().any(is_url).then(|| external_url(call));
         Self {
             delivery: Arc::clone(&call.delivery),
             setup: Arc::clone(&call.setup),
-            url: external_url(call),
+            url: url.flatten(),
         }
     }
 
-    /// The message's parts; digests of the body are charged before they are computed.
+    /// The message's parts; they, and digests of the body, are charged before they are made.
     fn parts<'a>(
         &'a self,
         context: &mut Context<'_>,
@@ -480,7 +495,8 @@ impl Shared {
             .iter()
             .filter(|s| matches!(s, wit::Segment::BodyDigest(_)))
             .count();
-        charge(context, digested * self.delivery.body.len())?;
+        let bytes = digested.saturating_mul(self.delivery.body.len());
+        charge(context, bytes.saturating_add(message.len() * ITEM))?;
         let parts = message.iter().map(|segment| self.part(segment, secret));
         Ok(parts.collect::<Result<_, Fault>>()?)
     }

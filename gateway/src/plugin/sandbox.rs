@@ -3,8 +3,8 @@
 //! Every limit that a plugin can run into stands in [`Limits`] and is told apart from the others when it does.
 //! A store that trapped is dropped like any other: nothing of one delivery survives into the next.
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -26,6 +26,10 @@ const TICK: Duration = Duration::from_millis(50);
 const INSTANCES_PER_PLUGIN: u32 = 8;
 const MEMORIES_PER_PLUGIN: u32 = 2;
 const TABLES_PER_PLUGIN: u32 = 4;
+
+/// Sandboxes beside those of deliveries: a plugin that is being loaded is asked for its manifest in one, and
+/// must take none from a delivery that holds a slot.
+const LOADING: u32 = 1;
 
 /// What one delivery may cost.
 #[derive(Debug, Clone)]
@@ -129,6 +133,8 @@ pub struct Sandbox {
     linker: Linker<Call>,
     limits: Limits,
     slots: Arc<Semaphore>,
+    /// Held while a plugin is asked for its manifest.
+    loading: Mutex<()>,
     /// Dropped with the sandbox, which ends the ticker.
     _ticker: mpsc::Sender<()>,
 }
@@ -160,6 +166,7 @@ impl Sandbox {
             linker,
             limits,
             slots,
+            loading: Mutex::new(()),
             _ticker: ticker,
         })
     }
@@ -190,7 +197,10 @@ impl Sandbox {
             slots: Arc::clone(&self.slots),
             manifest: Manifest::parse(r#"{"v":1,"name":"unknown","version":"0"}"#)?,
         };
-        let json = plugin.read_manifest().map_err(SandboxError::Manifest)?;
+        let json = {
+            let _turn = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+            plugin.read_manifest().map_err(SandboxError::Manifest)?
+        };
         plugin.manifest = Manifest::parse(&json)?;
         Ok(plugin)
     }
@@ -211,11 +221,11 @@ impl Sandbox {
 
 fn pool(limits: &Limits) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
-    let calls = limits.concurrent_calls;
+    let calls = limits.concurrent_calls.saturating_add(LOADING);
     pool.total_component_instances(calls)
-        .total_core_instances(calls * INSTANCES_PER_PLUGIN)
-        .total_memories(calls * MEMORIES_PER_PLUGIN)
-        .total_tables(calls * TABLES_PER_PLUGIN)
+        .total_core_instances(calls.saturating_mul(INSTANCES_PER_PLUGIN))
+        .total_memories(calls.saturating_mul(MEMORIES_PER_PLUGIN))
+        .total_tables(calls.saturating_mul(TABLES_PER_PLUGIN))
         .max_core_instances_per_component(INSTANCES_PER_PLUGIN)
         .max_memories_per_component(MEMORIES_PER_PLUGIN)
         .max_tables_per_component(TABLES_PER_PLUGIN)
@@ -281,7 +291,8 @@ impl WasmPlugin {
             .as_millis()
             .div_ceil(TICK.as_millis())
             + 1;
-        store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));
+        // Half of all ticks: the deadline is added to those that have passed.
+        store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX).min(u64::MAX / 2));
         store
             .set_fuel(self.limits.fuel)
             .map_err(|error| self.fault(&error, &mut store))?;

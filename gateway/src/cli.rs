@@ -1,0 +1,3 @@
+//! The command line's subcommands: what each reads, does and prints.
+
+pub mod plugin;

@@ -1,0 +1,3 @@
+//! The gateway's integration tests: one binary, so that everything is linked once.
+
+mod plugins;
