@@ -1,5 +1,6 @@
-;; Takes table elements, 100 at a time, until it is refused.
+;; Takes table elements, 100 at a time, until it is refused; those of its other table count as well.
 (import "env" "memory" (memory 1))
+(table $other 500 funcref)
 (table $elements 1 funcref)
 (func (export "handle") (result i32)
   (loop $more

@@ -49,15 +49,10 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn new(delivery: Arc<Delivery>, setup: Arc<Setup>, limits: &Limits) -> Self {
-        let guard = Guard {
-            memory: limits.memory,
-            table_elements: limits.table_elements,
-            refused: None,
-        };
         Self {
             delivery,
             setup,
-            guard,
+            guard: Guard::new(limits),
             matched: None,
             logged: 0,
         }
@@ -78,38 +73,79 @@ pub(super) fn no_delivery() -> Delivery {
 }
 
 /// Refuses growth beyond the limits, and remembers it: the plugin's trap that follows says nothing of it.
+/// What counts is the sum over all of a component's memories, and over all of its tables.
 pub(super) struct Guard {
-    memory: usize,
-    table_elements: usize,
+    memory: Quota,
+    table_elements: Quota,
     refused: Option<Fault>,
 }
 
-impl Guard {
-    fn allow(&mut self, what: &'static str, asked: usize, limit: usize) -> bool {
-        if asked > limit {
-            self.refused = Some(Fault::OutOfMemory { what, asked, limit });
+/// How much of something there may be, and is.
+struct Quota {
+    what: &'static str,
+    limit: usize,
+    used: usize,
+}
+
+impl Quota {
+    fn of(limit: usize, what: &'static str) -> Self {
+        Self {
+            what,
+            limit,
+            used: 0,
         }
-        asked <= limit
+    }
+
+    /// Takes what a memory or table grows by. What its own maximum forbids is not taken: growth fails then.
+    fn take(&mut self, from: usize, to: usize, maximum: Option<usize>) -> Result<(), Fault> {
+        if maximum.is_some_and(|maximum| to > maximum) {
+            return Ok(());
+        }
+        let asked = self.used.saturating_add(to.saturating_sub(from));
+        if asked > self.limit {
+            let (what, limit) = (self.what, self.limit);
+            return Err(Fault::OutOfMemory { what, asked, limit });
+        }
+        self.used = asked;
+        Ok(())
+    }
+}
+
+impl Guard {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            memory: Quota::of(limits.memory, "bytes of memory"),
+            table_elements: Quota::of(limits.table_elements, "table elements"),
+            refused: None,
+        }
+    }
+
+    fn allow(&mut self, taken: Result<(), Fault>) -> bool {
+        let allowed = taken.is_ok();
+        self.refused = taken.err().or(self.refused.take());
+        allowed
     }
 }
 
 impl ResourceLimiter for Guard {
     fn memory_growing(
         &mut self,
-        _: usize,
-        asked: usize,
-        _: Option<usize>,
+        from: usize,
+        to: usize,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.allow("bytes of memory", asked, self.memory))
+        let taken = self.memory.take(from, to, maximum);
+        Ok(self.allow(taken))
     }
 
     fn table_growing(
         &mut self,
-        _: usize,
-        asked: usize,
-        _: Option<usize>,
+        from: usize,
+        to: usize,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.allow("table elements", asked, self.table_elements))
+        let taken = self.table_elements.take(from, to, maximum);
+        Ok(self.allow(taken))
     }
 }
 
@@ -652,7 +688,7 @@ fn check_header(name: &str, value: &str) -> Result<(), Fault> {
         return Ok(());
     }
     Err(refused(format!(
-        "a response has the header {:?}",
+        "a response has the header \"{}\", with a name or value that it must not have",
         shorten(name)
     )))
 }

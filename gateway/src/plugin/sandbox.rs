@@ -89,7 +89,10 @@ pub enum SandboxError {
         /// The runtime's word for it.
         reason: String,
     },
-    /// Not WebAssembly, truncated, or of features that are not allowed.
+    /// Some other file.
+    #[error("it is not WebAssembly\nhint: build it with `hookgate plugin build DIR`")]
+    NotWasm,
+    /// Truncated, larger than the limits from the start, or of features that are not allowed.
     #[error("it is not a valid component: {reason}")]
     Invalid {
         /// The runtime's word for it.
@@ -114,7 +117,10 @@ pub enum SandboxError {
         names: Vec<String>,
     },
     /// Not the interface of hookgate:provider@1.
-    #[error("it does not fit hookgate:provider@1: {reason}")]
+    #[error(
+        "it does not fit hookgate:provider@1: {reason}\n\
+         hint: build it with the SDK, or from the wit/, of this gateway's version"
+    )]
     Mismatch {
         /// The runtime's word for it.
         reason: String,
@@ -135,8 +141,8 @@ pub struct Sandbox {
     slots: Arc<Semaphore>,
     /// Held while a plugin is asked for its manifest.
     loading: Mutex<()>,
-    /// Dropped with the sandbox, which ends the ticker.
-    _ticker: mpsc::Sender<()>,
+    /// Dropped with the sandbox and the last of its plugins, which ends the ticker.
+    ticker: Arc<mpsc::Sender<()>>,
 }
 
 impl Sandbox {
@@ -167,7 +173,7 @@ impl Sandbox {
             limits,
             slots,
             loading: Mutex::new(()),
-            _ticker: ticker,
+            ticker,
         })
     }
 
@@ -175,6 +181,9 @@ impl Sandbox {
     pub fn load(&self, bytes: &[u8]) -> Result<WasmPlugin, SandboxError> {
         if Engine::detect_precompiled(bytes).is_some() {
             return Err(SandboxError::Precompiled);
+        }
+        if !bytes.starts_with(b"\0asm") {
+            return Err(SandboxError::NotWasm);
         }
         // `\0asm`, then the version: a core module's layer is 0.
         if bytes.starts_with(b"\0asm\x01\0\0\0") {
@@ -195,6 +204,7 @@ impl Sandbox {
             engine: self.engine.clone(),
             limits: self.limits.clone(),
             slots: Arc::clone(&self.slots),
+            _ticker: Arc::clone(&self.ticker),
             manifest: Manifest::parse(r#"{"v":1,"name":"unknown","version":"0"}"#)?,
         };
         let json = {
@@ -229,6 +239,7 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
         .max_core_instances_per_component(INSTANCES_PER_PLUGIN)
         .max_memories_per_component(MEMORIES_PER_PLUGIN)
         .max_tables_per_component(TABLES_PER_PLUGIN)
+        .max_tables_per_module(TABLES_PER_PLUGIN)
         .max_memory_size(limits.memory)
         .table_elements(limits.table_elements)
         // Zeroing the small memory of a plain plugin by hand is cheaper than giving its pages back.
@@ -252,8 +263,8 @@ fn open_cache(path: &std::path::Path) -> Result<Cache, SandboxError> {
     Cache::new(config).map_err(|error| refused(format!("{error:#}")))
 }
 
-/// Ticks until the sandbox is dropped.
-fn start_ticker(engine: &Engine) -> mpsc::Sender<()> {
+/// Ticks until what it returns is dropped.
+fn start_ticker(engine: &Engine) -> Arc<mpsc::Sender<()>> {
     let (alive, dropped) = mpsc::channel();
     let engine = engine.weak();
     let tick = move || {
@@ -268,7 +279,7 @@ fn start_ticker(engine: &Engine) -> mpsc::Sender<()> {
         .name("sandbox-clock".into())
         .spawn(tick)
         .expect("the system has no thread for the sandboxes' clock");
-    alive
+    Arc::new(alive)
 }
 
 /// A compiled plugin.
@@ -277,6 +288,8 @@ pub struct WasmPlugin {
     engine: Engine,
     limits: Limits,
     slots: Arc<Semaphore>,
+    /// Without it, nothing would end what fuel does not.
+    _ticker: Arc<mpsc::Sender<()>>,
     manifest: Manifest,
 }
 
