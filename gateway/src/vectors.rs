@@ -509,3 +509,6 @@ fn respond_objection(vector: &Vector, response: &Response) -> Option<String> {
     (response.body != expected.as_bytes())
         .then(|| format!("the answer should have been {expected}"))
 }
+
+#[cfg(test)]
+mod tests;

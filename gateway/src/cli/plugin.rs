@@ -3,11 +3,12 @@
 //! Prints to the writers it is given and never ends the process; the caller turns what is returned into an
 //! exit code. Knows no configuration: a plugin is built, shown and tested by itself.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::plugin::build::{self, BuildError};
-use crate::plugin::manifest::{OptionSpec, SecretSpec};
+use crate::plugin::manifest::{OptionSpec, SecretKind, SecretSpec, SignedTime};
 
 use crate::plugin::{Limits, Manifest, Plugin, Sandbox, SandboxError, WasmPlugin};
 use crate::vectors::{self, Presets, Report, VectorsError};
@@ -176,51 +177,51 @@ fn inspect(
 
 /// One line for each thing that the manifest says, and nothing for what it leaves out.
 fn show(manifest: &Manifest, out: &mut dyn Write) -> io::Result<()> {
-    let mut row = |name: &str, value: &str| match value {
-        "" => Ok(()),
-        _ => writeln!(out, "{name:18}{value}"),
-    };
-    row("name", &manifest.name)?;
-    row("version", &manifest.version)?;
-    row("documentation", &manifest.documentation)?;
-    row("schemes", &manifest.schemes.join(", "))?;
-    row(
-        "signature header",
-        manifest.signature_header.as_deref().unwrap_or(""),
-    )?;
-    row("answer within", &unit(manifest.timeout_ms, "ms"))?;
-    row("first retry", &unit(manifest.first_retry_ms, "ms"))?;
-    row("retries for", &unit(manifest.retry_window_s, "s"))?;
-    row("attempts", &unit(manifest.max_attempts, "at most"))?;
-    row(
-        "retries on",
-        &manifest
-            .retries_on
-            .as_deref()
-            .unwrap_or_default()
-            .join(", "),
-    )?;
-    row(
-        "accepted with",
-        &unit(manifest.accepted_status, "instead of the source's status"),
-    )?;
-    row("promises", &promises(manifest).join(", "))?;
-    row("keys from", &manifest.key_hosts.join(", "))?;
-    if manifest.needs_public_url {
-        row("needs", "public_url: the scheme signs the URL")?;
-    }
-    manifest
-        .secrets
-        .iter()
-        .try_for_each(|spec| row("secret", &secret(spec)))?;
-    manifest
-        .options
-        .iter()
-        .try_for_each(|spec| row("option", &option(spec)))
+    let one = one_by_one(manifest);
+    let secrets = manifest.secrets.iter().map(|spec| ("secret", secret(spec)));
+    let options = manifest.options.iter().map(|spec| ("option", option(spec)));
+    let rows = one.into_iter().chain(secrets).chain(options);
+    rows.filter(|(_, value)| !value.is_empty())
+        .try_for_each(|(name, value)| writeln!(out, "{name:18}{value}"))
 }
 
-fn unit(value: Option<impl ToString>, unit: &str) -> String {
-    value.map_or_else(String::new, |value| format!("{} {unit}", value.to_string()))
+fn one_by_one(manifest: &Manifest) -> Vec<(&'static str, String)> {
+    let retries_on = manifest.retries_on.as_deref().unwrap_or_default();
+    let signed_time = manifest.signed_time.map(|time| match time {
+        SignedTime::Attempt => "the attempt's: every retry is signed anew",
+        SignedTime::Event => "the event's: a retry is as old as the event",
+    });
+    let public_url = "public_url: the scheme signs the URL";
+    let needs = manifest.needs_public_url.then_some(public_url);
+    vec![
+        ("name", manifest.name.clone()),
+        ("version", manifest.version.clone()),
+        ("documentation", manifest.documentation.clone()),
+        ("schemes", manifest.schemes.join(", ")),
+        (
+            "signature header",
+            manifest.signature_header.clone().unwrap_or_default(),
+        ),
+        ("signed time", signed_time.unwrap_or_default().into()),
+        ("answer within", unit(manifest.timeout_ms, "ms")),
+        (
+            "first retry",
+            unit(manifest.first_retry_ms, "ms after the failure"),
+        ),
+        ("retries for", unit(manifest.retry_window_s, "s")),
+        ("retries on", retries_on.join(", ")),
+        ("attempts", unit(manifest.max_attempts, "at most")),
+        ("accepted with", unit(manifest.accepted_status, "")),
+        ("promises", promises(manifest).join(", ")),
+        ("keys from", manifest.key_hosts.join(", ")),
+        ("needs", needs.unwrap_or_default().into()),
+    ]
+}
+
+fn unit(value: Option<impl Display>, unit: &str) -> String {
+    value.map_or_else(String::new, |value| {
+        format!("{value} {unit}").trim_end().to_owned()
+    })
 }
 
 fn promises(manifest: &Manifest) -> Vec<&'static str> {
@@ -235,7 +236,11 @@ fn promises(manifest: &Manifest) -> Vec<&'static str> {
 }
 
 fn secret(spec: &SecretSpec) -> String {
-    let kind = format!("{:?}", spec.kind).to_lowercase();
+    let kind = match spec.kind {
+        SecretKind::Mac => "mac",
+        SecretKind::Token => "token",
+        SecretKind::PublicKey => "public key",
+    };
     let form = format!("{:?}", spec.form).to_lowercase();
     let required = if spec.required {
         "required"
