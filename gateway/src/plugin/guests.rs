@@ -67,8 +67,17 @@ pub(crate) fn binary(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 /// A string of the text format.
 pub(crate) fn string(bytes: &[u8]) -> String {
-    let escaped: String = bytes.iter().map(|byte| format!("\\{byte:02x}")).collect();
-    format!("\"{escaped}\"")
+    let escape = |byte: &u8| {
+        [
+            b'\\',
+            HEX[usize::from(byte >> 4)],
+            HEX[usize::from(byte & 15)],
+        ]
+    };
+    let escaped: Vec<u8> = bytes.iter().flat_map(escape).collect();
+    format!("\"{}\"", String::from_utf8_lossy(&escaped))
 }

@@ -28,6 +28,9 @@ pub(super) mod bindings {
 use bindings::hookgate::provider::source::Level;
 use bindings::hookgate::provider::types as wit;
 
+/// The interface that a delivery is read by.
+const DELIVERY: &str = "hookgate:provider/delivery@1.0.0";
+
 /// What every call of a host function costs, in units of fuel, beside its bytes.
 const CALL: u64 = 200;
 /// What an item of a list costs, in units of fuel, beside its bytes.
@@ -186,29 +189,26 @@ fn charge(context: &mut Context<'_>, bytes: usize) -> wasmtime::Result<()> {
 
 /// Charges for reading `text` as pairs: many short ones cost more than their bytes.
 fn charge_pairs(context: &mut Context<'_>, text: &[u8]) -> wasmtime::Result<()> {
-    let pairs = 1 + text.iter().filter(|b| **b == b'&').count();
+    let pairs = text.split(|b| *b == b'&').count();
     charge(context, text.len() + pairs * ITEM)
 }
 
 /// Makes the interface's functions known to `linker`.
 pub(super) fn add_to_linker(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
-    add_delivery(linker)?;
+    add_request(linker)?;
+    add_body(linker)?;
     add_source(linker)?;
     add_verification(linker)
 }
 
-fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
-    let mut to = linker.instance("hookgate:provider/delivery@1.0.0")?;
+/// What the request line and the headers say, and when.
+fn add_request(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
+    let mut to = linker.instance(DELIVERY)?;
     to.func_wrap(
         "header",
         |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
-            let value = cx
-                .data()
-                .delivery
-                .headers
-                .get(&name)
-                .map(|value| value.as_bytes());
-            let value = value.and_then(|value| String::from_utf8(value.to_vec()).ok());
+            let value = cx.data().delivery.headers.get(&name);
+            let value = value.and_then(|value| String::from_utf8(value.as_bytes().to_vec()).ok());
             charge(&mut cx, name.len() + value.as_ref().map_or(0, String::len))?;
             Ok((value,))
         },
@@ -246,6 +246,16 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         charge_pairs(&mut cx, query.as_bytes())?;
         Ok((pairs(query.as_bytes()),))
     })?;
+    to.func_wrap("now", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
+        charge(&mut cx, 0)?;
+        Ok((cx.data().delivery.received_at,))
+    })
+}
+
+/// What the body says.
+fn add_body(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
+    type In = (Vec<u8>, String);
+    let mut to = linker.instance(DELIVERY)?;
     to.func_wrap("form", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         let body = cx.data().delivery.body.clone();
         charge_pairs(&mut cx, &body)?;
@@ -276,21 +286,17 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             Ok((lookup(&body, &pointer),))
         },
     )?;
-    type In = (Vec<u8>, String);
     to.func_wrap(
         "json-in",
         |mut cx: Context<'_>, (document, pointer): In| -> HostResult<_> {
             charge(&mut cx, document.len() + pointer.len())?;
             Ok((lookup(&document, &pointer),))
         },
-    )?;
-    to.func_wrap("now", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
-        charge(&mut cx, 0)?;
-        Ok((cx.data().delivery.received_at,))
-    })
+    )
 }
 
 fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
+    type Line = (Level, String);
     let mut to = linker.instance("hookgate:provider/source@1.0.0")?;
     to.func_wrap(
         "option",
@@ -300,7 +306,6 @@ fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             Ok((value,))
         },
     )?;
-    type Line = (Level, String);
     to.func_wrap(
         "log",
         |mut cx: Context<'_>, (level, line): Line| -> wasmtime::Result<()> {
@@ -316,15 +321,23 @@ fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
 }
 
 fn add_verification(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
-    let mut to = linker.instance("hookgate:provider/verification@1.0.0")?;
     type DigestRequest = (wit::DigestAlgorithm, Vec<wit::Segment>);
+    type MacRequest = (wit::MacAlgorithm, String, Vec<wit::Segment>, wit::Signature);
+    type TokenRequest = (String, Vec<u8>);
+    type SignatureRequest = (
+        wit::SignatureScheme,
+        wit::Key,
+        Vec<wit::Segment>,
+        wit::Signature,
+    );
+    type JwtRequest = (Vec<wit::JwtAlgorithm>, wit::Key, Vec<u8>);
+    let mut to = linker.instance("hookgate:provider/verification@1.0.0")?;
     to.func_wrap(
         "digest",
         |mut cx: Context<'_>, (hash, message): DigestRequest| -> HostResult<_> {
             Ok((digest(&mut cx, hash.into(), &message)?,))
         },
     )?;
-    type MacRequest = (wit::MacAlgorithm, String, Vec<wit::Segment>, wit::Signature);
     to.func_wrap(
         "verify-mac",
         |mut cx: Context<'_>, request: MacRequest| -> HostResult<_> {
@@ -338,7 +351,6 @@ fn add_verification(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             )?,))
         },
     )?;
-    type TokenRequest = (String, Vec<u8>);
     to.func_wrap(
         "verify-token",
         |mut cx: Context<'_>, request: TokenRequest| -> HostResult<_> {
@@ -350,19 +362,12 @@ fn add_verification(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             Ok((remember(&mut cx, secret, place),))
         },
     )?;
-    type SignatureRequest = (
-        wit::SignatureScheme,
-        wit::Key,
-        Vec<wit::Segment>,
-        wit::Signature,
-    );
     to.func_wrap(
         "verify-signature",
         |_: Context<'_>, r: SignatureRequest| -> HostResult<bool> {
             Err(not_supported(format!("verify-signature with {:?}", r.0)))
         },
     )?;
-    type JwtRequest = (Vec<wit::JwtAlgorithm>, wit::Key, Vec<u8>);
     to.func_wrap(
         "verify-jwt",
         |_: Context<'_>, _: JwtRequest| -> HostResult<Option<String>> {

@@ -54,25 +54,25 @@ impl Plugin for Fixed {
     }
 }
 
-fn accept(id: &str, signed_at: u64) -> Result<Verdict, Fault> {
-    Ok(Verdict::Accept(Event {
+fn accept(id: &str, signed_at: u64) -> Verdict {
+    Verdict::Accept(Event {
         id: Some(id.into()),
         signed_at: Some(signed_at),
         ..Event::default()
-    }))
+    })
 }
 
-fn reject() -> Result<Verdict, Fault> {
+fn reject() -> Verdict {
     let rejection = Rejection::new(RejectKind::BadSignature, "no");
-    Ok(Verdict::Reject(rejection))
+    Verdict::Reject(rejection)
 }
 
-fn respond(body: &str) -> Result<Verdict, Fault> {
-    Ok(Verdict::Respond(Response {
+fn respond(body: &str) -> Verdict {
+    Verdict::Respond(Response {
         status: Some(200),
         headers: Vec::new(),
         body: body.to_owned().into(),
-    }))
+    })
 }
 
 fn vector(expect: &str, more: &str) -> String {
@@ -80,7 +80,11 @@ fn vector(expect: &str, more: &str) -> String {
 }
 
 /// Whether it passed, and what happened.
-fn outcome(answer: Result<Verdict, Fault>, expect: &str, more: &str) -> (bool, String) {
+fn outcome(answer: Verdict, expect: &str, more: &str) -> (bool, String) {
+    outcome_of(Ok(answer), expect, more)
+}
+
+fn outcome_of(answer: Result<Verdict, Fault>, expect: &str, more: &str) -> (bool, String) {
     let line = Fixed::new(answer).run(&vector(expect, more), "{}");
     (line.passed, line.what)
 }
@@ -119,7 +123,7 @@ fn an_invalid_delivery_passes_when_it_is_refused_and_never_by_a_fault() {
     );
     let fault = Fault::OutOfFuel { limit: 1 };
     assert_eq!(
-        outcome(Err(fault), "invalid", ""),
+        outcome_of(Err(fault), "invalid", ""),
         failed("the plugin used up its fuel of 1 units")
     );
 }
@@ -161,7 +165,7 @@ fn a_handshake_passes_when_it_is_answered_to_the_byte() {
 
 #[test]
 fn the_source_is_made_of_the_vector_and_the_nearest_preset() {
-    let plugin = Fixed::new(accept("e1", 0));
+    let plugin = Fixed::new(Ok(accept("e1", 0)));
     let more = r#","method":"GET","url":"https://h.example/a/b?c=d?e","timestamp_now":7,
         "headers":{"X-A":"1","x-a":"2"},"sig_header":"X-Sig","body":"{}",
         "secrets":["first key of the source","second key of the source"],"public_key":"a public key, 16+"}"#;
@@ -242,7 +246,7 @@ fn bodies_are_text_base64_or_repeated_text() {
 fn vectors_of_other_schemes_are_counted_and_nothing_run_is_no_success() {
     let other = r#"{"provider":"p","scheme":"other","expect":"valid"}"#;
     let vectors: Vec<Vector> = serde_json::from_str(&format!("[{other},{other}]")).unwrap();
-    let report = run(&Fixed::new(reject()), &vectors, &Presets::default());
+    let report = run(&Fixed::new(Ok(reject())), &vectors, &Presets::default());
     assert_eq!(report.skipped, BTreeMap::from([("other".to_owned(), 2)]));
     assert!(report.lines.is_empty() && !report.is_success());
 }

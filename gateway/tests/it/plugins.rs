@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+use data_encoding::HEXLOWER;
 use hookgate::crypto::{Key, KeyForm, Keyring};
 use hookgate::delivery::{Delivery, Event, RejectKind, Verdict};
 use hookgate::plugin::{Limits, Plugin, Sandbox, Setup, WasmPlugin};
@@ -61,12 +62,13 @@ fn every_published_signature_comes_out_as_its_provider_says() {
         let plugin = plugin(directory.file_name().unwrap().to_str().unwrap());
         let vectors = vectors::read(&directory.join("vectors.json")).unwrap();
         let report = vectors::run(&plugin, &vectors, &presets(&directory));
-        let lines: String = report
-            .lines
-            .iter()
-            .map(|line| format!("{line}\n"))
-            .collect();
-        assert!(report.is_success(), "{}:\n{lines}", directory.display());
+        let lines: Vec<_> = report.lines.iter().map(ToString::to_string).collect();
+        assert!(
+            report.is_success(),
+            "{}:\n{}",
+            directory.display(),
+            lines.join("\n")
+        );
         assert!(report.skipped.is_empty(), "{:?}", report.skipped);
         println!("{}: {} passed", directory.display(), report.passed());
     }
@@ -74,8 +76,7 @@ fn every_published_signature_comes_out_as_its_provider_says() {
 
 fn hmac_sha256_hex(message: &[u8]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
-    let bytes = hmac::sign(&key, message);
-    bytes.as_ref().iter().map(|b| format!("{b:02x}")).collect()
+    HEXLOWER.encode(hmac::sign(&key, message).as_ref())
 }
 
 fn delivery(header: &'static str, value: &str, body: &[u8]) -> Delivery {
@@ -220,8 +221,8 @@ fn a_verifier_that_writes_the_body_anew_fails_on_three_of_four_spellings() {
         let parsed: serde_json::Value = serde_json::from_str(body).unwrap();
         sent == hmac_sha256_hex(parsed.to_string().as_bytes())
     };
-    let verified: Vec<_> = SPELLINGS.into_iter().filter(verifies).collect();
-    assert_eq!(verified, [r#"{"a":1}"#]);
+    let taken: Vec<_> = SPELLINGS.into_iter().filter(verifies).collect();
+    assert_eq!(taken, [r#"{"a":1}"#]);
 }
 
 /// A delivery of Stripe's, signed at [`NOW_MS`], that arrives `later_s` seconds later.
