@@ -380,10 +380,19 @@ fn setup(
         let form = preset.and_then(|preset| preset.key_forms.get(&spec.name));
         keys.add(&spec.name, key(*form.unwrap_or(&spec.form), value, notes)?);
     }
+    let options = options(vector, preset);
+    // Refused for its setup, an invalid delivery would pass without having been looked at.
+    let mut required = manifest.options.iter().filter(|spec| spec.required);
+    if let Some(spec) = required.find(|spec| !options.contains_key(&spec.name)) {
+        return Err(format!(
+            "its source has no option {:?}, which the manifest requires",
+            spec.name
+        ));
+    }
     Ok(Setup {
         label: format!("{}/{}", vector.scheme, vector.provider),
         keys,
-        options: options(vector, preset),
+        options,
         public_url: Some(address(vector).0.to_owned()),
     })
 }

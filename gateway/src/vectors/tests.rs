@@ -213,6 +213,22 @@ fn weak_and_empty_keys_are_noted_and_a_secret_that_is_no_key_fails() {
 }
 
 #[test]
+fn a_delivery_refused_for_want_of_an_option_proves_nothing() {
+    let mut plugin = Fixed::new(Ok(reject()));
+    let option = r#"{"name":"header","required":true}"#;
+    plugin.manifest.options = vec![serde_json::from_str(option).unwrap()];
+    let line = plugin.run(&vector("invalid", ""), "{}");
+    assert!(!line.passed);
+    let reason = "its source has no option \"header\", which the manifest requires";
+    assert_eq!(line.what, reason);
+    assert!(
+        plugin
+            .run(&vector("invalid", r#","sig_header":"X-Sig""#), "{}")
+            .passed
+    );
+}
+
+#[test]
 fn bodies_are_text_base64_or_repeated_text() {
     let body = |more: &str| {
         let vector = serde_json::from_str::<Vector>(&vector("valid", more));

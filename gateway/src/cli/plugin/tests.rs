@@ -45,7 +45,7 @@ fn test_with(vectors: &str) -> (Result<Finding, String>, String) {
 }
 
 fn vector(scheme: &str, expect: &str) -> String {
-    let id = r#""headers":{"X-Id":"evt_1"},"event_id":"evt_1""#;
+    let id = r#""headers":{"X-Id":"evt_1"},"event_id":"evt_1","sig_header":"X-Sig""#;
     format!(r#"{{"provider":"acme","scheme":"{scheme}",{id},"expect":"{expect}"}}"#)
 }
 
