@@ -105,7 +105,7 @@ fn a_second_generation_says_so_and_keeps_the_event_id() {
     assert_eq!(message.attribute("ce-id"), Some("evt-1"));
     let context = message.attribute("hookgate").unwrap();
     assert!(
-        context.contains(r#""generation":1,"flags":["possible-duplicate"]"#),
+        context.contains(r#""generation":1"#) && context.contains("possible-duplicate"),
         "{context}"
     );
 }
