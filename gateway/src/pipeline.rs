@@ -8,11 +8,12 @@ mod running;
 mod timing;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::backend::{Accept, Acceptance, Accepted, Backend, Pair};
@@ -31,7 +32,7 @@ use crate::store::{
 };
 use crate::telemetry::{SharedTelemetry, Step};
 use crate::tenants::{InFlightPolicy, NoEventId, Ready, SameIdOtherBody, Source, Tenants};
-use running::{Entered, Place, Running};
+use running::{Entered, Place, Progress, Running};
 use timing::{Backoff, Late};
 
 pub use timing::Timing;
@@ -54,6 +55,8 @@ pub struct Gateway<B> {
     /// The largest message that the queue takes, in bytes.
     pub max_message: usize,
     running: Running,
+    /// Whether the queue confirmed the last message that it was sent.
+    queue_answers: AtomicBool,
     /// Deliveries' tasks, settling included.
     tasks: TaskTracker,
 }
@@ -84,6 +87,7 @@ impl<B: Backend> Gateway<B> {
             max_message: MAX_MESSAGE,
             running: Running::new(telemetry.running().clone()),
             telemetry,
+            queue_answers: AtomicBool::new(true),
             tasks: TaskTracker::new(),
         }
     }
@@ -231,31 +235,28 @@ impl<B: Backend> Gateway<B> {
     async fn join(self: &Arc<Self>, work: Work) -> Outcome {
         let deadline = work.deadline;
         match self.running.enter(&work.claim_key, &work.body_sha256) {
-            Entered::Follower {
-                mut outcome,
-                same_body,
-            } => {
+            Entered::Follower { outcome, same_body } => {
                 if !same_body {
                     self.telemetry.other_body(&work.source.metrics);
                 }
                 // Not held while it waits: a flood of copies must not hold a body each.
                 drop(work);
-                match timeout_at(deadline, outcome.wait_for(Option::is_some)).await {
-                    Ok(Ok(outcome)) => outcome
-                        .clone()
-                        .map_or(Outcome::Unavailable, Outcome::shared),
-                    Ok(Err(_)) => Outcome::Unavailable,
-                    Err(_) => Outcome::InFlight,
+                match outcome.by(deadline).await {
+                    Some(Progress::Ended(outcome)) => outcome.shared(),
+                    Some(Progress::Working | Progress::Waiting) => Outcome::InFlight,
+                    None => Outcome::Unavailable,
                 }
             }
-            Entered::Leader { place, mut outcome } => {
+            Entered::Leader { place, outcome } => {
                 let gateway = Arc::clone(self);
                 self.tasks.spawn(async move {
                     gateway.work(&work, &place).await;
                 });
-                match timeout_at(deadline, outcome.wait_for(Option::is_some)).await {
-                    Ok(Ok(outcome)) => outcome.clone().unwrap_or(Outcome::Unavailable),
-                    Ok(Err(_)) | Err(_) => Outcome::Unavailable,
+                match outcome.by(deadline).await {
+                    Some(Progress::Ended(outcome)) => outcome,
+                    Some(Progress::Waiting) => Outcome::InFlight,
+                    // Its task goes on: the provider's next attempt finds what came of it.
+                    Some(Progress::Working) | None => Outcome::Unavailable,
                 }
             }
         }
@@ -311,7 +312,7 @@ impl<B: Backend> Gateway<B> {
 
     /// Claims, sends, answers, and settles behind the answer.
     async fn claim_and_send(&self, store: &B::Store, queue: &B::Queue, work: &Work, place: &Place) {
-        let lease = match self.claim(store, queue.name(), work).await {
+        let lease = match self.claim(store, queue.name(), work, place).await {
             Ok(lease) => lease,
             Err(outcome) => return place.publish(outcome),
         };
@@ -336,7 +337,13 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Becomes the owner, or finds out whose the event is.
-    async fn claim(&self, store: &B::Store, queue: &str, work: &Work) -> Result<Lease, Outcome> {
+    async fn claim(
+        &self,
+        store: &B::Store,
+        queue: &str,
+        work: &Work,
+        place: &Place,
+    ) -> Result<Lease, Outcome> {
         let started = Instant::now();
         let mut request = ClaimRequest {
             key: work.claim_key.clone(),
@@ -366,11 +373,12 @@ impl<B: Backend> Gateway<B> {
                 }
                 Ok(Claimed::Duplicate(claim)) => return Err(self.duplicate(work, *claim)),
                 Ok(Claimed::InFlight { owner, .. }) => {
-                    let waits = work.source.policy.in_flight == InFlightPolicy::Wait;
-                    match pause.before(work.deadline).await {
+                    place.waits();
+                    let takes_over = self.takes_over(work);
+                    match pause.before(work.waits_until(takes_over)).await {
                         Ok(()) => {}
-                        Err(Late) if waits => return Err(Outcome::InFlight),
-                        Err(Late) => request.take_over = Some(owner),
+                        Err(Late) if takes_over => request.take_over = Some(owner),
+                        Err(Late) => return Err(Outcome::InFlight),
                     }
                 }
                 Err(error @ StoreError::Refused(_)) => return Err(store_failed(work, &error)),
@@ -382,6 +390,13 @@ impl<B: Backend> Gateway<B> {
                 }
             }
         }
+    }
+
+    /// Whether a delivery may take a claim over whose lease runs. Not while the queue is unhealthy: the owner
+    /// may be waiting for it, and one more sender helps nobody.
+    fn takes_over(&self, work: &Work) -> bool {
+        work.source.policy.in_flight == InFlightPolicy::TakeOver
+            && self.queue_answers.load(Ordering::Relaxed)
     }
 
     /// Sends until the queue confirms, with the same ids each time. The error says whether every attempt was
@@ -402,6 +417,8 @@ impl<B: Backend> Gateway<B> {
                 queue.send(message, &lease.span),
             )
             .await;
+            self.queue_answers
+                .store(matches!(sent, Ok(Ok(_))), Ordering::Relaxed);
             let error = match sent {
                 Ok(Ok(_)) => {
                     self.telemetry.step(Step::Enqueue, started.elapsed());
@@ -507,6 +524,16 @@ impl<B: Backend> Gateway<B> {
 }
 
 impl Work {
+    /// Until when the delivery waits for another owner: a takeover needs time to send and answer.
+    fn waits_until(&self, takes_over: bool) -> Instant {
+        let for_sending = self.source.policy.answer_deadline / 2;
+        if takes_over {
+            self.deadline - for_sending
+        } else {
+            self.deadline
+        }
+    }
+
     /// What the first owner of an event sends with.
     fn first_grant(&self, queue: &str, now: u64) -> Grant {
         Grant {
