@@ -13,6 +13,11 @@ use crate::config;
 use crate::config::secret::Process;
 use crate::http::client::{self, ClientError};
 
+/// Events that `tail` asks for at once.
+const PAGE: u16 = 500;
+/// How long `tail` waits before it looks for more.
+const POLL: Duration = Duration::from_millis(500);
+
 /// The commands on events.
 #[derive(Debug, Subcommand)]
 pub enum EventsCommand {
@@ -27,6 +32,15 @@ pub enum EventsCommand {
         /// Show at most this many (at most 500)
         #[arg(long, default_value_t = 100)]
         limit: u16,
+    },
+    /// Print the events in the queue and those that come, one a line, until interrupted
+    Tail {
+        /// Where the admin listener is
+        #[command(flatten)]
+        admin: AdminAddress,
+        /// Begin behind this sequence
+        #[arg(long, default_value_t = 0)]
+        after: u64,
     },
     /// Show one event whole, as JSON
     Show {
@@ -71,6 +85,7 @@ pub(super) fn run(command: &EventsCommand, out: &mut dyn Write, err: &mut dyn Wr
             after,
             limit,
         } => list(admin, *after, *limit, out),
+        EventsCommand::Tail { admin, after } => tail(admin, *after, out),
         EventsCommand::Show { sequence, admin } => show(admin, *sequence, out),
     };
     match result {
@@ -93,20 +108,27 @@ impl AdminAddress {
     }
 
     fn events(&self, after: u64, limit: u16) -> Result<Vec<Value>, EventsError> {
-        let address = self.resolve()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let target = format!("/events?after={after}&limit={limit}");
-        let (status, body) = runtime.block_on(client::get(address, &target))?;
-        let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
-        match answer["events"].take() {
-            Value::Array(events) => Ok(events),
-            _ => Err(EventsError::Refused(match answer["error"].as_str() {
-                Some(error) => error.to_owned(),
-                None => status.to_string(),
-            })),
-        }
+        runtime()?.block_on(events(self.resolve()?, after, limit))
+    }
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// A page of the queue's events behind a sequence.
+async fn events(address: SocketAddr, after: u64, limit: u16) -> Result<Vec<Value>, EventsError> {
+    let target = format!("/events?after={after}&limit={limit}");
+    let (status, body) = client::get(address, &target).await?;
+    let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    match answer["events"].take() {
+        Value::Array(events) => Ok(events),
+        _ => Err(EventsError::Refused(match answer["error"].as_str() {
+            Some(error) => error.to_owned(),
+            None => status.to_string(),
+        })),
     }
 }
 
@@ -122,6 +144,23 @@ fn list(
     write_table(&titles, &rows, out)?;
     writeln!(out, "{} events", rows.len())?;
     Ok(())
+}
+
+/// Ends only with an error, such as a reader of its output that is gone.
+fn tail(admin: &AdminAddress, mut after: u64, out: &mut dyn Write) -> Result<(), EventsError> {
+    let address = admin.resolve()?;
+    let runtime = runtime()?;
+    loop {
+        let events = runtime.block_on(events(address, after, PAGE))?;
+        for event in &events {
+            writeln!(out, "{}", row(event).join("  "))?;
+            after = event["sequence"].as_u64().unwrap_or(after).max(after);
+        }
+        out.flush()?;
+        if events.is_empty() {
+            runtime.block_on(tokio::time::sleep(POLL));
+        }
+    }
 }
 
 fn row(event: &Value) -> [String; 7] {
