@@ -33,10 +33,9 @@ impl Awaited {
         let ended = self
             .0
             .wait_for(|progress| matches!(progress, Progress::Ended(_)));
-        match timeout_at(deadline, ended).await {
-            Ok(progress) => progress.ok().map(|progress| progress.clone()),
-            Err(_) => Some(self.0.borrow().clone()),
-        }
+        let ended = timeout_at(deadline, ended).await;
+        let ended = ended.map(|progress| progress.ok().map(|progress| progress.clone()));
+        ended.unwrap_or_else(|_| Some(self.0.borrow().clone()))
     }
 }
 
