@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// Generous: a busy machine must not fail a test.
@@ -20,6 +21,8 @@ const START: Duration = Duration::from_secs(60);
 pub struct Gateway {
     child: Child,
     stdout: BufReader<ChildStdout>,
+    /// Writes its log.
+    log: JoinHandle<()>,
     /// Where deliveries go.
     pub ingress: SocketAddr,
     /// Where health checks and metrics are.
@@ -115,13 +118,14 @@ impl Gateway {
             });
         };
         // Read on, or a full pipe would stop the gateway.
-        tokio::spawn(async move {
+        let log = tokio::spawn(async move {
             let mut log = tokio::fs::File::from_std(log);
             let _ = tokio::io::copy(&mut stderr, &mut log).await;
         });
         Ok(Self {
             child,
             stdout,
+            log,
             ingress,
             admin,
         })
@@ -152,12 +156,14 @@ impl Gateway {
         }
     }
 
-    /// Asks it to stop (SIGTERM) and waits.
+    /// Asks it to stop (SIGTERM) and waits. Its log is whole then.
     pub async fn terminate(mut self) -> io::Result<ExitStatus> {
         self.signal(Signal::TERM)?;
         let mut rest = String::new();
         let _ = self.stdout.read_to_string(&mut rest).await;
-        self.child.wait().await
+        let status = self.child.wait().await;
+        let _ = self.log.await;
+        status
     }
 
     /// Every message in the queue, in order.

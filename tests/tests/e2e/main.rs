@@ -4,4 +4,6 @@
 //! broken gateway meets.
 
 mod crash;
+mod drain;
+mod refusals;
 mod world;
