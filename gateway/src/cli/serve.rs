@@ -139,9 +139,9 @@ impl Prepared {
             .build();
         let runtime = runtime.map_err(|error| Refusal::because(&error))?;
         runtime.block_on(async {
-            let ingress = http::listen(self.settings.listen).await;
+            let ingress = http::listen(self.settings.listen, "server.listen").await;
             let ingress = ingress.map_err(|error| Refusal::because(&error))?;
-            let admin = http::listen(self.settings.admin_listen).await;
+            let admin = http::listen(self.settings.admin_listen, "admin.listen").await;
             let admin = admin.map_err(|error| Refusal::because(&error))?;
             let signals = Signals::new().map_err(|error| Refusal::because(&error))?;
             let at = |listener: &TcpListener| {

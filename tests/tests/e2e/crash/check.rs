@@ -172,3 +172,90 @@ pub fn promised_pairs(events: &[Event], seen: &[Seen]) -> usize {
         .map(|first| all().filter(|second| follows(first, *second)).count())
         .sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use hookgate_tests::provider::Signed;
+
+    use super::*;
+
+    fn event(id: &str) -> Event {
+        Event {
+            source: "orders",
+            id: id.into(),
+            group: "customer-1".into(),
+            signed: Signed::post("run/orders", &[], id.to_owned()),
+        }
+    }
+
+    fn seen(sent: u64, acknowledged: u64, delivery: &str) -> Seen {
+        Seen {
+            first_sent: Some(sent),
+            acknowledged: Some(acknowledged),
+            promises: vec![Answer {
+                status: 202,
+                duplicate: false,
+                retry_after: None,
+                body: format!(r#"{{"delivery_id":"{delivery}"}}"#).into(),
+            }],
+        }
+    }
+
+    fn message(id: &str, delivery: &str) -> Message {
+        Message {
+            source: "orders".into(),
+            id: id.into(),
+            group: "run.orders.customer-1".into(),
+            delivery: delivery.into(),
+            body: id.into(),
+        }
+    }
+
+    /// What is said of two events, of which `a` was acknowledged before `b` was sent.
+    fn said(queue: &[Message]) -> String {
+        let events = [event("a"), event("b")];
+        let seen = [seen(0, 1, "d-a"), seen(2, 3, "d-b")];
+        violations(&events, &seen, queue).join("; ")
+    }
+
+    #[test]
+    fn every_kind_of_broken_promise_is_seen() {
+        let (a, b) = (message("a", "d-a"), message("b", "d-b"));
+        let other_group = Message {
+            group: "run.orders.customer-2".into(),
+            ..b.clone()
+        };
+        let other_body = Message {
+            body: "c".into(),
+            ..b.clone()
+        };
+        assert_eq!(said(&[a.clone(), b.clone()]), "");
+        for (queue, verdict) in [
+            (vec![a.clone()], "orders b is LOST"),
+            (
+                vec![a.clone(), b.clone(), b.clone()],
+                "orders b is in the queue 2 times",
+            ),
+            (
+                vec![b.clone(), a.clone()],
+                "orders a was acknowledged before orders b was sent",
+            ),
+            (vec![a.clone(), b, message("c", "d-c")], "was never sent"),
+            (vec![a.clone(), message("b", "d-x")], "of another delivery"),
+            (vec![a.clone(), other_group], "a group is split"),
+            (vec![a, other_body], "another body"),
+        ] {
+            let said = said(&queue);
+            assert!(said.contains(verdict), "{said:?} is not {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn answers_that_do_not_agree_are_seen() {
+        let mut twice = seen(0, 1, "d-a");
+        twice.promises.extend(seen(0, 1, "d-a").promises);
+        let queue = [message("a", "d-a")];
+        let said = violations(&[event("a")], &[twice], &queue).join("; ");
+        assert!(said.contains("answers that do not agree"), "{said}");
+    }
+}

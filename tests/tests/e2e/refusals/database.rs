@@ -8,7 +8,7 @@ use hookgate_tests::provider::Connection;
 use insta::assert_snapshot;
 use tempfile::TempDir;
 
-use super::{SECRET, configured, said, serving};
+use super::{ENVIRONMENT, SECRET, configured, said, serving};
 use crate::world;
 
 fn config() -> String {
@@ -38,14 +38,48 @@ async fn refused(change: impl FnOnce(&Path)) -> String {
     gateway.terminate().await.expect("the gateway ends");
     let database = database(directory.path());
     change(&database);
-    let before = fs::read(&database).ok();
+    let before = contents(&database);
     let refusal = said(directory.path(), &["serve"]).await;
-    assert_eq!(
-        fs::read(&database).ok(),
-        before,
-        "the refusal changed the file"
+    let after = contents(&database);
+    assert!(before == after, "the refusal changed the file");
+    let again = said(directory.path(), &["serve"]).await;
+    assert!(
+        again.starts_with("$ hookgate serve\nexit code 1\n"),
+        "the second time: {again}"
     );
-    refusal
+    without_reason(&refusal)
+}
+
+/// The file without the header's flags, where an attempt at opening is noted.
+fn contents(database: &Path) -> Option<Vec<u8>> {
+    let mut bytes = fs::read(database).ok()?;
+    if let Some(flags) = bytes.get_mut(9) {
+        *flags = 0;
+    }
+    Some(bytes)
+}
+
+/// The database's own word for its damage depends on where its pages happened to lie.
+fn without_reason(refusal: &str) -> String {
+    match refusal.split_once(" is damaged: ") {
+        Some((before, after)) => {
+            let (_, hint) = after.split_once('\n').unwrap_or_default();
+            format!("{before} is damaged: REASON\n{hint}")
+        }
+        None => refusal.to_owned(),
+    }
+}
+
+fn flip(database: &Path, id: &str) {
+    let mut bytes = fs::read(database).expect("the database is readable");
+    let body = format!(r#""id":"{id}""#).into_bytes();
+    // Pages that were given back may hold older copies.
+    let size = body.len();
+    let places = (0..bytes.len() - size).filter(|at| bytes[*at..at + size] == body[..]);
+    for place in places.collect::<Vec<_>>() {
+        bytes[place + 7] ^= 1;
+    }
+    fs::write(database, bytes).expect("the database is writable");
 }
 
 #[tokio::test]
@@ -64,14 +98,22 @@ async fn a_store_path_below_a_file_is_refused() {
 
 #[tokio::test]
 async fn a_flipped_bit_in_a_message_is_found_at_the_start() {
-    let refusal = refused(|database| {
-        let mut bytes = fs::read(database).unwrap();
-        let body = br#""id":"o-7""#;
-        let places = bytes.windows(body.len()).rposition(|window| window == body);
-        bytes[places.unwrap() + 7] ^= 1;
-        fs::write(database, bytes).unwrap();
-    });
-    assert_snapshot!(refusal.await);
+    assert_snapshot!(refused(|database| flip(database, "o-7")).await);
+}
+
+#[tokio::test]
+#[ignore = "a hole: after a SIGKILL, redb takes a damaged last commit for one that was never finished"]
+async fn a_flipped_bit_in_the_last_message_is_found_after_a_kill() {
+    let (directory, gateway) = used().await;
+    gateway.kill().await.unwrap();
+    flip(&database(directory.path()), "o-19");
+    let started = Gateway::start(directory.path(), &ENVIRONMENT).await;
+    if let Ok(gateway) = started {
+        panic!(
+            "it starts, with {} of 20 events",
+            gateway.events().await.unwrap().len()
+        );
+    }
 }
 
 #[tokio::test]

@@ -1,14 +1,15 @@
 //! A full disk: nothing is promised that cannot be kept, nothing promised is lost, and room mends it.
 //!
-//! The room is a small tmpfs where mounting is permitted, else the shell's limit on the size of files, which
-//! the kernel reports as another error. Which of the two it was is printed.
+//! The room is a small tmpfs, and the shell's limit on the size of files, which the kernel reports as another
+//! error. Where mounting is not permitted that is printed, and the limit stands in for it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use hookgate_tests::gateway::{self, Gateway};
+use hookgate_tests::gateway::{self, Gateway, StartError};
 use hookgate_tests::provider::{Answer, Connection};
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::{ENVIRONMENT, SECRET, configured, serving};
@@ -29,14 +30,14 @@ enum Room {
 }
 
 impl Room {
-    async fn below(directory: &Path) -> Self {
+    async fn mounted_below(directory: &Path) -> Option<Self> {
         let data = directory.join("data");
         std::fs::create_dir(&data).expect("a directory");
         let size = format!("size={ROOM}k");
         if mount(&["-t", "tmpfs", "-o", &size, "hookgate-test"], &data).await {
-            return Self::Mount(data);
+            return Some(Self::Mount(data));
         }
-        Self::Limit
+        None
     }
 
     fn name(&self) -> &'static str {
@@ -48,8 +49,13 @@ impl Room {
 
     /// A gateway that has no more than the room.
     async fn serve(&self, directory: &Path) -> Gateway {
+        let started = self.start(directory).await;
+        started.unwrap_or_else(|error| panic!("no start: {error}"))
+    }
+
+    async fn start(&self, directory: &Path) -> Result<Gateway, StartError> {
         if let Self::Mount(_) = self {
-            return serving(directory).await;
+            return Gateway::start(directory, &ENVIRONMENT).await;
         }
         let mut command = Command::new("sh");
         // Its unit is 512 bytes.
@@ -60,8 +66,7 @@ impl Room {
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .envs(ENVIRONMENT);
-        let started = Gateway::spawn(command, directory).await;
-        started.unwrap_or_else(|error| panic!("no start: {error}"))
+        Gateway::spawn(command, directory).await
     }
 
     /// Makes room under a running gateway, where that can be done.
@@ -122,30 +127,76 @@ async fn held(gateway: &Gateway) -> BTreeMap<String, usize> {
     held
 }
 
+/// A start without room: all that was acknowledged is there, or the refusal says what to do.
+async fn start_again(room: &Room, directory: &Path, accepted: &[String]) {
+    match room.start(directory).await {
+        Ok(gateway) => {
+            let held = held(&gateway).await;
+            assert!(
+                accepted.iter().all(|id| held.get(id) == Some(&1)),
+                "{held:?}"
+            );
+            gateway.kill().await.expect("it is killed");
+        }
+        Err(refusal) => {
+            let refusal = refusal.to_string();
+            assert!(refusal.contains("hint: free some space"), "{refusal}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_full_disk_refuses_deliveries_and_keeps_what_was_acknowledged() {
-    let directory = configured(&(world::head() + &world::orders("acme", "orders", "SECRET")));
-    let directory = directory.path();
-    let room = Room::below(directory).await;
+    let (directory, room) = with_room().await;
     eprintln!("the disk is full by {}", room.name());
+    fills_up(directory.path(), &room, false).await;
+}
+
+#[tokio::test]
+async fn a_running_gateway_mends_itself_once_there_is_room() {
+    let (directory, room) = with_room().await;
+    eprintln!("the disk is full by {}", room.name());
+    fills_up(directory.path(), &room, true).await;
+}
+
+#[tokio::test]
+async fn a_file_that_may_not_grow_refuses_deliveries_and_keeps_what_was_acknowledged() {
+    let directory = configured(&config());
+    fills_up(directory.path(), &Room::Limit, false).await;
+}
+
+fn config() -> String {
+    world::head() + &world::orders("acme", "orders", "SECRET")
+}
+
+async fn with_room() -> (TempDir, Room) {
+    let directory = configured(&config());
+    let room = Room::mounted_below(directory.path()).await;
+    (directory, room.unwrap_or(Room::Limit))
+}
+
+/// Fills the room, makes more of it while the gateway runs or behind it, and compares.
+async fn fills_up(directory: &Path, room: &Room, mends: bool) {
     let gateway = room.serve(directory).await;
     let (mut accepted, refusal) = fill(&mut Connection::to(gateway.ingress)).await;
-    eprintln!("{} orders fitted", accepted.len());
     assert!(accepted.len() > 10, "{accepted:?}");
     assert_eq!(
         (refusal.status, refusal.retry_after),
         (503, Some(5)),
         "{refusal:?}"
     );
-    if room.grow().await {
-        // The running gateway mends itself.
+    if mends && room.grow().await {
         world::until("a delivery is accepted again", async || {
             status(&gateway, "with-room").await != 503
         })
         .await;
         accepted.push("with-room".into());
     }
-    gateway.kill().await.unwrap();
+    gateway.kill().await.expect("it is killed");
+    if !mends {
+        start_again(room, directory, &accepted).await;
+        room.grow().await;
+    }
     let gateway = serving(directory).await;
     let held = held(&gateway).await;
     for id in &accepted {
@@ -153,5 +204,5 @@ async fn a_full_disk_refuses_deliveries_and_keeps_what_was_acknowledged() {
     }
     assert!(held.values().all(|times| *times == 1), "{held:?}");
     assert_eq!(status(&gateway, "after").await, 202);
-    gateway.terminate().await.unwrap();
+    gateway.terminate().await.expect("it ends");
 }
