@@ -200,7 +200,11 @@ impl Prepared {
         };
         let drained = tokio::select! {
             drained = drained => drained,
-            () = signals.next() => return Err(Refusal(FAILED, "ended by a second signal\n".into())),
+            () = signals.next() => {
+                // Never closed, or a disk that hangs would keep the process.
+                std::mem::forget(Arc::clone(&self.gateway));
+                return Err(Refusal(FAILED, "ended by a second signal\n".into()));
+            }
         };
         drop(stop_admin);
         let _ = operators.await;

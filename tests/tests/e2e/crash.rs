@@ -31,7 +31,7 @@ const SEEDS: u64 = 60;
 const AT_ONCE: usize = 4;
 
 /// How long one run may take.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 
 /// One death by each fail point for so many runs: the least that counts.
 const RUNS_PER_DEATH: u64 = 20;

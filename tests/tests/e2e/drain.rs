@@ -1,5 +1,6 @@
 //! SIGTERM: what runs is finished, what was acknowledged stays, and load balancers have time to notice.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -48,9 +49,9 @@ impl Unfinished {
     async fn begin(gateway: &Gateway, signed: &Signed) -> Self {
         let mut head = format!("POST {} HTTP/1.1\r\nhost: gateway\r\n", signed.target);
         for (name, value) in &signed.headers {
-            head += &format!("{name}: {value}\r\n");
+            let _ = write!(head, "{name}: {value}\r\n");
         }
-        head += &format!("content-length: {}\r\n\r\n", signed.body.len());
+        let _ = write!(head, "content-length: {}\r\n\r\n", signed.body.len());
         let (most, rest) = signed.body.split_at(signed.body.len() - 1);
         let mut stream = TcpStream::connect(gateway.ingress)
             .await

@@ -32,10 +32,11 @@ pub fn plugins() -> PathBuf {
 /// Listeners on free ports, no drain delay, and plugins that are compiled by the first start alone.
 pub fn head() -> String {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-plugins");
+    let (plugins, cache) = (plugins(), cache.display());
+    let plugins = plugins.display();
     format!(
         "[server]\nlisten = \"127.0.0.1:0\"\ndrain_delay = \"0s\"\n\n[admin]\nlisten = \"127.0.0.1:0\"\n\n\
-         [plugins]\ndirectory = {:?}\ncache = {cache:?}\n",
-        plugins(),
+         [plugins]\ndirectory = \"{plugins}\"\ncache = \"{cache}\"\n"
     )
 }
 

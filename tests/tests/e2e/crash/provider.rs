@@ -167,7 +167,7 @@ impl Line {
         let providers = Arc::clone(&self.providers);
         let sent = providers.now();
         providers.note(event, |seen| {
-            seen.first_sent = Some(seen.first_sent.unwrap_or(sent))
+            seen.first_sent = Some(seen.first_sent.unwrap_or(sent));
         });
         let answer = self.send(&providers.plan.events[event].signed).await?;
         let read = providers.now();

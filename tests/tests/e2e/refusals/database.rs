@@ -102,6 +102,11 @@ async fn a_flipped_bit_in_a_message_is_found_at_the_start() {
 }
 
 #[tokio::test]
+async fn a_flipped_bit_in_the_last_message_is_found_after_a_clean_stop() {
+    assert_snapshot!(refused(|database| flip(database, "o-19")).await);
+}
+
+#[tokio::test]
 #[ignore = "a hole: after a SIGKILL, redb takes a damaged last commit for one that was never finished"]
 async fn a_flipped_bit_in_the_last_message_is_found_after_a_kill() {
     let (directory, gateway) = used().await;

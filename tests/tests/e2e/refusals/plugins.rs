@@ -26,7 +26,11 @@ fn with_plugin(file: &[u8]) -> TempDir {
 
 /// The listeners, and plugins in this directory.
 fn in_directory(plugins: &str) -> String {
-    world::head().replace(&format!("{:?}", world::plugins()), &format!("{plugins:?}"))
+    let built = world::plugins();
+    world::head().replace(
+        &format!("\"{}\"", built.display()),
+        &format!("\"{plugins}\""),
+    )
 }
 
 #[tokio::test]
