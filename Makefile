@@ -36,7 +36,7 @@ lint: setup ## Check format, lints, licences, bans and sources
 	cargo clippy $(CARGO_FLAGS) --manifest-path plugins/Cargo.toml --all-targets $(if $(CI),-- -D warnings)
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny --workspace check licenses bans sources
-	cargo deny --manifest-path plugins/Cargo.toml --workspace check --config deny.toml licenses bans sources
+	cargo deny --manifest-path plugins/Cargo.toml --config deny.toml --workspace check licenses bans sources
 
 clean: ## Remove everything that was built
 	cargo clean

@@ -4,7 +4,7 @@
 
 mod check;
 mod events;
-// pub mod plugin;
+pub mod plugin;
 mod serve;
 
 use std::io::Write;
@@ -50,6 +50,9 @@ pub enum Command {
     /// Look into the queue of a running gateway, through its admin listener
     #[command(subcommand)]
     Events(events::EventsCommand),
+    /// Build, inspect and test plugins
+    #[command(subcommand)]
+    Plugin(plugin::PluginCommand),
 }
 
 /// The configuration to use.
@@ -66,5 +69,12 @@ pub fn run(command: Command, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
         Command::Serve(file) => serve::run(&file.config, out, err),
         Command::Check(file) => check::run(&file.config, out),
         Command::Events(command) => events::run(&command, out, err),
+        Command::Plugin(command) => match plugin::run(command, out, err) {
+            Ok(finding) => finding.exit_code(),
+            Err(error) => {
+                let _ = writeln!(err, "error: {error}");
+                FAILED
+            }
+        },
     }
 }

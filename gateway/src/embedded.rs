@@ -23,9 +23,9 @@ use arc_swap::ArcSwapOption;
 use redb::{Database, ReadableDatabase};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::backend::{Accept, Acceptance, Accepted, Browse};
+use crate::backend::{Accept, Acceptance, Accepted};
 use crate::clock::SharedClock;
-use crate::queue::{Held, QueueError};
+use crate::queue::{Browse, Held, QueueError};
 use crate::store::{Claim, StoreError};
 use writer::Writer;
 
@@ -100,10 +100,10 @@ impl Drop for Embedded {
 impl Accept for Embedded {
     async fn accept(&self, acceptance: Acceptance) -> Result<Accepted, StoreError> {
         let (result, answer) = oneshot::channel();
-        let ended = |_| StoreError::Ambiguous("the writer has ended".into());
+        let ended = || StoreError::Ambiguous("the writer has ended".into());
         let request = Request { acceptance, result };
-        self.writer.send(request).await.map_err(|_| ended(()))?;
-        answer.await.map_err(|_| ended(()))?
+        self.writer.send(request).await.map_err(|_| ended())?;
+        answer.await.map_err(|_| ended())?
     }
 
     fn queue_name(&self) -> &str {

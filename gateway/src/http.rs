@@ -198,3 +198,6 @@ async fn connection<H: Handle>(
     telemetry.connections().dec();
     drop(permit);
 }
+
+#[cfg(test)]
+mod tests;

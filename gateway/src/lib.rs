@@ -32,6 +32,7 @@
 //! | [`http`] | listeners; the only place that names hyper |
 //! | [`config`] | what the operator wrote, and everything that is wrong with it |
 //! | [`telemetry`] | every metric, as a typed function |
+//! | [`vectors`] | published signatures, run through plugins |
 //! | [`cli`] | the commands |
 //!
 //! Dependencies point one way: `delivery <- seams <- pipeline <- http <- cli`. Adapters know their own seam and
@@ -68,3 +69,4 @@ pub mod queue;
 pub mod store;
 pub mod telemetry;
 pub mod tenants;
+pub mod vectors;

@@ -5,13 +5,14 @@
 //! plugin's runtime, no backend and no HTTP server.
 
 mod running;
+mod timing;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::TaskTracker;
 
 use crate::backend::{Accept, Acceptance, Accepted, Backend, Pair};
@@ -31,49 +32,9 @@ use crate::store::{
 use crate::telemetry::{SharedTelemetry, Step};
 use crate::tenants::{InFlightPolicy, NoEventId, Ready, SameIdOtherBody, Source, Tenants};
 use running::{Entered, Place, Running};
+use timing::{Backoff, Late};
 
-/// Every bound on time that the protocol's guarantees rest on. Operators' values are validated against each
-/// other (see [`Timing::check`]); tests make their own.
-#[derive(Debug, Clone)]
-pub struct Timing {
-    /// How long one call of the claim store may take.
-    pub claim_timeout: Duration,
-    /// How long one call of the queue may take.
-    pub enqueue_timeout: Duration,
-    /// How long the broker remembers a deduplication id (SQS FIFO: 300 s).
-    pub window: Duration,
-    /// How far clocks may be apart.
-    pub skew: Duration,
-    /// How long settling is tried.
-    pub settle_for: Duration,
-    /// The pause before a call is tried again; it doubles up to a second.
-    pub backoff: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            claim_timeout: Duration::from_secs(1),
-            enqueue_timeout: Duration::from_secs(2),
-            window: Duration::from_secs(300),
-            skew: Duration::from_secs(10),
-            settle_for: Duration::from_secs(600),
-            backoff: Duration::from_millis(50),
-        }
-    }
-}
-
-impl Timing {
-    /// The shortest lease under which an honest owner can finish.
-    pub fn lease_floor(&self) -> Duration {
-        self.claim_timeout + self.enqueue_timeout + Duration::from_secs(1)
-    }
-
-    /// Whether a lease leaves room for everything that can go wrong within half the window.
-    pub fn allows(&self, lease: Duration) -> bool {
-        lease + 2 * self.skew + self.enqueue_timeout <= self.window / 2
-    }
-}
+pub use timing::Timing;
 
 /// What a delivery holds until its task ends, such as its share of the memory budget.
 pub type Hold = Box<dyn Send + Sync>;
@@ -341,7 +302,7 @@ impl<B: Backend> Gateway<B> {
                         taken_over: true,
                     };
                 }
-                Err(error) => break self.store_failed(work, &error),
+                Err(error) => break store_failed(work, &error),
             }
         };
         self.telemetry.step(Step::Accept, started.elapsed());
@@ -412,11 +373,11 @@ impl<B: Backend> Gateway<B> {
                         Err(Late) => request.take_over = Some(owner),
                     }
                 }
-                Err(error @ StoreError::Refused(_)) => return Err(self.store_failed(work, &error)),
+                Err(error @ StoreError::Refused(_)) => return Err(store_failed(work, &error)),
                 // Perhaps applied: the same token meets its own write.
                 Err(error) => {
                     if pause.before(work.deadline).await.is_err() {
-                        return Err(self.store_failed(work, &error));
+                        return Err(store_failed(work, &error));
                     }
                 }
             }
@@ -543,12 +504,6 @@ impl<B: Backend> Gateway<B> {
         }
         Outcome::Duplicate(claim.response.unwrap_or_else(|| work.response.clone()))
     }
-
-    fn store_failed(&self, work: &Work, error: &StoreError) -> Outcome {
-        let (tenant, source) = (&work.source.tenant, &work.source.name);
-        tracing::error!(%tenant, %source, delivery = %work.delivery.id, %error, "not accepted");
-        Outcome::Unavailable
-    }
 }
 
 impl Work {
@@ -581,6 +536,12 @@ impl Work {
     }
 }
 
+fn store_failed(work: &Work, error: &StoreError) -> Outcome {
+    let (tenant, source) = (&work.source.tenant, &work.source.name);
+    tracing::error!(%tenant, %source, delivery = %work.delivery.id, %error, "not accepted");
+    Outcome::Unavailable
+}
+
 /// The answer where neither the plugin nor the provider demands another.
 fn default_response(key: &EventKey, delivery: &Delivery, status: Option<u16>) -> Response {
     let body = serde_json::json!({
@@ -591,32 +552,6 @@ fn default_response(key: &EventKey, delivery: &Delivery, status: Option<u16>) ->
         status,
         headers: vec![("content-type".into(), "application/json".into())],
         body: body.to_string().into(),
-    }
-}
-
-/// A pause that doubles, up to a second.
-struct Backoff(Duration);
-
-/// The deadline has come.
-struct Late;
-
-impl Backoff {
-    fn new(first: Duration) -> Self {
-        Self(first)
-    }
-
-    async fn wait(&mut self) {
-        sleep(self.0).await;
-        self.0 = (self.0 * 2).min(Duration::from_secs(1));
-    }
-
-    /// Waits, unless the deadline has come; then not any longer than until it.
-    async fn before(&mut self, deadline: Instant) -> Result<(), Late> {
-        if Instant::now() >= deadline {
-            return Err(Late);
-        }
-        let _ = timeout_at(deadline, self.wait()).await;
-        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@
 //! wasmtime; the pipeline knows this file alone.
 
 pub mod build;
+#[cfg(test)]
+pub(crate) mod guests;
 mod host;
 mod json;
 pub mod manifest;

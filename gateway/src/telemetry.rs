@@ -239,9 +239,10 @@ impl Telemetry {
             "Events being worked on",
             self.running.clone(),
         );
-        to.register(
+        to.register_with_unit(
             "in_flight",
             "Memory that deliveries hold",
+            Unit::Bytes,
             self.bytes.clone(),
         );
         to.register("connections", "Open connections", self.connections.clone());
@@ -380,3 +381,6 @@ impl SourceMetrics {
 
 /// Telemetry that all parts share.
 pub type SharedTelemetry = Arc<Telemetry>;
+
+#[cfg(test)]
+mod tests;

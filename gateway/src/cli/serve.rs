@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::{CONFIG, FAILED, OK};
-use crate::backend::{Backend, Browse, MemoryPair, Pair};
+use crate::backend::{Backend, MemoryPair, Pair};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::secret::Process;
 use crate::config::validate::BackendSettings;
@@ -20,6 +20,7 @@ use crate::embedded::Embedded;
 use crate::http::{self, Ingress, Readiness, admin::Admin};
 use crate::pipeline::Gateway;
 use crate::plugin::Sandbox;
+use crate::queue::Browse;
 use crate::queue::memory::MemoryQueue;
 use crate::store::memory::MemoryStore;
 use crate::telemetry::Telemetry;

@@ -5,12 +5,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 
 use super::*;
-use crate::backend::{Browse, MemoryPair};
+use crate::backend::MemoryPair;
 use crate::clock::{Clock as _, ManualClock};
 use crate::delivery::{Name, Ordering as Order, Rejection};
 use crate::embedded::Embedded;
 use crate::plugin::{Handled, Manifest, Plugin, Setup};
-use crate::queue::{Held, Sent};
+use crate::queue::{Browse, Held, Sent};
 use crate::store::memory::MemoryStore;
 use crate::telemetry::Telemetry;
 use crate::tenants::Policy;
@@ -409,7 +409,7 @@ impl EventQueue for Scripted {
         }
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "scripted"
     }
 }

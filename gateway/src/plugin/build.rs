@@ -114,6 +114,13 @@ pub fn build(
         .collect()
 }
 
+/// Where plugins go unless told otherwise: `target/plugins` of the workspace around a directory, or of the
+/// directory itself where there is none.
+pub fn default_output(directory: &Path) -> PathBuf {
+    let root = workspace_root(directory).unwrap_or_else(|_| directory.into());
+    root.join("target/plugins")
+}
+
 /// The directory of the workspace's manifest: cargo keeps the lock file there.
 fn workspace_root(directory: &Path) -> Result<PathBuf, BuildError> {
     let mut command = cargo(directory);

@@ -28,8 +28,13 @@ pub(super) mod bindings {
 use bindings::hookgate::provider::source::Level;
 use bindings::hookgate::provider::types as wit;
 
+/// The interface that a delivery is read by.
+const DELIVERY: &str = "hookgate:provider/delivery@1.0.0";
+
 /// What every call of a host function costs, in units of fuel, beside its bytes.
 const CALL: u64 = 200;
+/// What an item of a list costs, in units of fuel, beside its bytes.
+const ITEM: usize = 64;
 /// What setting up a MAC costs, in units of fuel, beside its bytes.
 const MAC: usize = 1_000;
 /// Lines that one delivery may log, and the bytes of each.
@@ -47,15 +52,10 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn new(delivery: Arc<Delivery>, setup: Arc<Setup>, limits: &Limits) -> Self {
-        let guard = Guard {
-            memory: limits.memory,
-            table_elements: limits.table_elements,
-            refused: None,
-        };
         Self {
             delivery,
             setup,
-            guard,
+            guard: Guard::new(limits),
             matched: None,
             logged: 0,
         }
@@ -76,38 +76,79 @@ pub(super) fn no_delivery() -> Delivery {
 }
 
 /// Refuses growth beyond the limits, and remembers it: the plugin's trap that follows says nothing of it.
+/// What counts is the sum over all of a component's memories, and over all of its tables.
 pub(super) struct Guard {
-    memory: usize,
-    table_elements: usize,
+    memory: Quota,
+    table_elements: Quota,
     refused: Option<Fault>,
 }
 
-impl Guard {
-    fn allow(&mut self, what: &'static str, asked: usize, limit: usize) -> bool {
-        if asked > limit {
-            self.refused = Some(Fault::OutOfMemory { what, asked, limit });
+/// How much of something there may be, and is.
+struct Quota {
+    what: &'static str,
+    limit: usize,
+    used: usize,
+}
+
+impl Quota {
+    fn of(limit: usize, what: &'static str) -> Self {
+        Self {
+            what,
+            limit,
+            used: 0,
         }
-        asked <= limit
+    }
+
+    /// Takes what a memory or table grows by. What its own maximum forbids is not taken: growth fails then.
+    fn take(&mut self, from: usize, to: usize, maximum: Option<usize>) -> Result<(), Fault> {
+        if maximum.is_some_and(|maximum| to > maximum) {
+            return Ok(());
+        }
+        let asked = self.used.saturating_add(to.saturating_sub(from));
+        if asked > self.limit {
+            let (what, limit) = (self.what, self.limit);
+            return Err(Fault::OutOfMemory { what, asked, limit });
+        }
+        self.used = asked;
+        Ok(())
+    }
+}
+
+impl Guard {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            memory: Quota::of(limits.memory, "bytes of memory"),
+            table_elements: Quota::of(limits.table_elements, "table elements"),
+            refused: None,
+        }
+    }
+
+    fn allow(&mut self, taken: Result<(), Fault>) -> bool {
+        let allowed = taken.is_ok();
+        self.refused = taken.err().or(self.refused.take());
+        allowed
     }
 }
 
 impl ResourceLimiter for Guard {
     fn memory_growing(
         &mut self,
-        _: usize,
-        asked: usize,
-        _: Option<usize>,
+        from: usize,
+        to: usize,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.allow("bytes of memory", asked, self.memory))
+        let taken = self.memory.take(from, to, maximum);
+        Ok(self.allow(taken))
     }
 
     fn table_growing(
         &mut self,
-        _: usize,
-        asked: usize,
-        _: Option<usize>,
+        from: usize,
+        to: usize,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.allow("table elements", asked, self.table_elements))
+        let taken = self.table_elements.take(from, to, maximum);
+        Ok(self.allow(taken))
     }
 }
 
@@ -134,9 +175,10 @@ pub(super) fn fault(error: &wasmtime::Error, limits: &Limits, guard: &Guard) -> 
 type Context<'a> = StoreContextMut<'a, Call>;
 type HostResult<T> = wasmtime::Result<(T,)>;
 
-/// Charges for a call and for `bytes` that it is about to touch.
+/// Charges for a call and for `bytes`: those of its arguments, which are here already, and those that it is
+/// about to touch.
 fn charge(context: &mut Context<'_>, bytes: usize) -> wasmtime::Result<()> {
-    let cost = CALL + bytes as u64;
+    let cost = CALL.saturating_add(bytes as u64);
     let left = context.get_fuel()?;
     let Some(left) = left.checked_sub(cost) else {
         context.set_fuel(0)?;
@@ -145,26 +187,29 @@ fn charge(context: &mut Context<'_>, bytes: usize) -> wasmtime::Result<()> {
     context.set_fuel(left)
 }
 
+/// Charges for reading `text` as pairs: many short ones cost more than their bytes.
+fn charge_pairs(context: &mut Context<'_>, text: &[u8]) -> wasmtime::Result<()> {
+    let pairs = text.split(|b| *b == b'&').count();
+    charge(context, text.len() + pairs * ITEM)
+}
+
 /// Makes the interface's functions known to `linker`.
 pub(super) fn add_to_linker(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
-    add_delivery(linker)?;
+    add_request(linker)?;
+    add_body(linker)?;
     add_source(linker)?;
     add_verification(linker)
 }
 
-fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
-    let mut to = linker.instance("hookgate:provider/delivery@1.0.0")?;
+/// What the request line and the headers say, and when.
+fn add_request(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
+    let mut to = linker.instance(DELIVERY)?;
     to.func_wrap(
         "header",
         |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
-            let value = cx
-                .data()
-                .delivery
-                .headers
-                .get(&name)
-                .map(|value| value.as_bytes());
-            let value = value.and_then(|value| String::from_utf8(value.to_vec()).ok());
-            charge(&mut cx, value.as_ref().map_or(0, String::len))?;
+            let value = cx.data().delivery.headers.get(&name);
+            let value = value.and_then(|value| String::from_utf8(value.as_bytes().to_vec()).ok());
+            charge(&mut cx, name.len() + value.as_ref().map_or(0, String::len))?;
             Ok((value,))
         },
     )?;
@@ -173,7 +218,8 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
             let all = cx.data().delivery.headers.get_all(&name);
             let all: Vec<_> = all.iter().map(|value| value.as_bytes().to_vec()).collect();
-            charge(&mut cx, all.iter().map(Vec::len).sum())?;
+            let bytes: usize = all.iter().map(|value| value.len() + ITEM).sum();
+            charge(&mut cx, name.len() + bytes)?;
             Ok((all,))
         },
     )?;
@@ -197,12 +243,22 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     to.func_wrap("query", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         let delivery = Arc::clone(&cx.data().delivery);
         let query = delivery.query().unwrap_or_default();
-        charge(&mut cx, query.len())?;
+        charge_pairs(&mut cx, query.as_bytes())?;
         Ok((pairs(query.as_bytes()),))
     })?;
+    to.func_wrap("now", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
+        charge(&mut cx, 0)?;
+        Ok((cx.data().delivery.received_at,))
+    })
+}
+
+/// What the body says.
+fn add_body(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
+    type In = (Vec<u8>, String);
+    let mut to = linker.instance(DELIVERY)?;
     to.func_wrap("form", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         let body = cx.data().delivery.body.clone();
-        charge(&mut cx, body.len())?;
+        charge_pairs(&mut cx, &body)?;
         Ok((pairs(&body),))
     })?;
     to.func_wrap(
@@ -226,35 +282,30 @@ fn add_delivery(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
         "json",
         |mut cx: Context<'_>, (pointer,): (String,)| -> HostResult<_> {
             let body = cx.data().delivery.body.clone();
-            charge(&mut cx, body.len())?;
+            charge(&mut cx, body.len() + pointer.len())?;
             Ok((lookup(&body, &pointer),))
         },
     )?;
-    type In = (Vec<u8>, String);
     to.func_wrap(
         "json-in",
         |mut cx: Context<'_>, (document, pointer): In| -> HostResult<_> {
-            charge(&mut cx, document.len())?;
+            charge(&mut cx, document.len() + pointer.len())?;
             Ok((lookup(&document, &pointer),))
         },
-    )?;
-    to.func_wrap("now", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
-        charge(&mut cx, 0)?;
-        Ok((cx.data().delivery.received_at,))
-    })
+    )
 }
 
 fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
+    type Line = (Level, String);
     let mut to = linker.instance("hookgate:provider/source@1.0.0")?;
     to.func_wrap(
         "option",
         |mut cx: Context<'_>, (name,): (String,)| -> HostResult<_> {
             let value = cx.data().setup.options.get(&name).cloned();
-            charge(&mut cx, value.as_ref().map_or(0, String::len))?;
+            charge(&mut cx, name.len() + value.as_ref().map_or(0, String::len))?;
             Ok((value,))
         },
     )?;
-    type Line = (Level, String);
     to.func_wrap(
         "log",
         |mut cx: Context<'_>, (level, line): Line| -> wasmtime::Result<()> {
@@ -270,15 +321,23 @@ fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
 }
 
 fn add_verification(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
-    let mut to = linker.instance("hookgate:provider/verification@1.0.0")?;
     type DigestRequest = (wit::DigestAlgorithm, Vec<wit::Segment>);
+    type MacRequest = (wit::MacAlgorithm, String, Vec<wit::Segment>, wit::Signature);
+    type TokenRequest = (String, Vec<u8>);
+    type SignatureRequest = (
+        wit::SignatureScheme,
+        wit::Key,
+        Vec<wit::Segment>,
+        wit::Signature,
+    );
+    type JwtRequest = (Vec<wit::JwtAlgorithm>, wit::Key, Vec<u8>);
+    let mut to = linker.instance("hookgate:provider/verification@1.0.0")?;
     to.func_wrap(
         "digest",
         |mut cx: Context<'_>, (hash, message): DigestRequest| -> HostResult<_> {
             Ok((digest(&mut cx, hash.into(), &message)?,))
         },
     )?;
-    type MacRequest = (wit::MacAlgorithm, String, Vec<wit::Segment>, wit::Signature);
     to.func_wrap(
         "verify-mac",
         |mut cx: Context<'_>, request: MacRequest| -> HostResult<_> {
@@ -292,30 +351,23 @@ fn add_verification(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             )?,))
         },
     )?;
-    type TokenRequest = (String, Vec<u8>);
     to.func_wrap(
         "verify-token",
         |mut cx: Context<'_>, request: TokenRequest| -> HostResult<_> {
             let (secret, value) = request;
-            charge(&mut cx, value.len())?;
             let setup = Arc::clone(&cx.data().setup);
-            let place = crypto::verify_token(keys(&setup, &secret)?, &value);
+            let keys = keys(&setup, &secret)?;
+            charge(&mut cx, secret.len() + keys.len() * (value.len() + MAC))?;
+            let place = crypto::verify_token(keys, &value);
             Ok((remember(&mut cx, secret, place),))
         },
     )?;
-    type SignatureRequest = (
-        wit::SignatureScheme,
-        wit::Key,
-        Vec<wit::Segment>,
-        wit::Signature,
-    );
     to.func_wrap(
         "verify-signature",
         |_: Context<'_>, r: SignatureRequest| -> HostResult<bool> {
             Err(not_supported(format!("verify-signature with {:?}", r.0)))
         },
     )?;
-    type JwtRequest = (Vec<wit::JwtAlgorithm>, wit::Key, Vec<u8>);
     to.func_wrap(
         "verify-jwt",
         |_: Context<'_>, _: JwtRequest| -> HostResult<Option<String>> {
@@ -423,11 +475,12 @@ fn verify_mac(
         let what = "plain digests hash a secret, and only they do";
         return Err(refused(what.to_owned()).into());
     }
-    let call = Shared::of(context);
+    let call = Shared::of(context, message);
     let keys = keys(&call.setup, &secret)?;
     let parts = call.parts(context, message, Some(&secret))?;
     let length: usize = parts.iter().map(Part::length).sum();
-    charge(context, keys.len() * (length + MAC) + signature.text.len())?;
+    let arguments = secret.len() + signature.text.len();
+    charge(context, keys.len() * (length + MAC) + arguments)?;
     let pieces: Vec<_> = parts.iter().map(Part::piece).collect();
     let signature = Encoding::from(signature.encoding).decode(&signature.text);
     let place = signature.and_then(|signature| crypto::verify_mac(mac, keys, &pieces, &signature));
@@ -442,7 +495,7 @@ fn digest(
     if message.iter().any(|s| matches!(s, wit::Segment::Secret(_))) {
         return Err(refused("a public digest holds no secret".into()).into());
     }
-    let call = Shared::of(context);
+    let call = Shared::of(context, message);
     let parts = call.parts(context, message, None)?;
     charge(context, parts.iter().map(Part::length).sum())?;
     let pieces = parts.iter().filter_map(|part| match part {
@@ -460,16 +513,19 @@ struct Shared {
 }
 
 impl Shared {
-    fn of(context: &Context<'_>) -> Self {
+    /// The URL is put together only for a message that holds it.
+    fn of(context: &Context<'_>, message: &[wit::Segment]) -> Self {
         let call = context.data();
+        let is_url = |segment: &wit::Segment| matches!(segment, wit::Segment::ExternalUrl);
+        let url = message.iter().any(is_url).then(|| external_url(call));
         Self {
             delivery: Arc::clone(&call.delivery),
             setup: Arc::clone(&call.setup),
-            url: external_url(call),
+            url: url.flatten(),
         }
     }
 
-    /// The message's parts; digests of the body are charged before they are computed.
+    /// The message's parts; they, and digests of the body, are charged before they are made.
     fn parts<'a>(
         &'a self,
         context: &mut Context<'_>,
@@ -480,7 +536,8 @@ impl Shared {
             .iter()
             .filter(|s| matches!(s, wit::Segment::BodyDigest(_)))
             .count();
-        charge(context, digested * self.delivery.body.len())?;
+        let bytes = digested.saturating_mul(self.delivery.body.len());
+        charge(context, bytes.saturating_add(message.len() * ITEM))?;
         let parts = message.iter().map(|segment| self.part(segment, secret));
         Ok(parts.collect::<Result<_, Fault>>()?)
     }
@@ -636,7 +693,7 @@ fn check_header(name: &str, value: &str) -> Result<(), Fault> {
         return Ok(());
     }
     Err(refused(format!(
-        "a response has the header {:?}",
+        "a response has the header \"{}\", with a name or value that it must not have",
         shorten(name)
     )))
 }

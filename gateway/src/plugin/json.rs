@@ -177,6 +177,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
 mod tests {
     use super::*;
 
+    #[allow(clippy::unnecessary_wraps, reason = "what a lookup is compared with")]
     fn text(value: &str) -> Result<Option<Value>, LookupError> {
         Ok(Some(Value::Text(value.into())))
     }

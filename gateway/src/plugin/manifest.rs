@@ -11,6 +11,10 @@ use crate::crypto::KeyForm;
 
 /// A plugin's manifest.
 #[derive(Debug, Clone, Deserialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a promise of the provider's, independent of the others"
+)]
 pub struct Manifest {
     /// The format's version: 1.
     pub v: u32,

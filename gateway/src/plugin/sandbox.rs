@@ -3,8 +3,8 @@
 //! Every limit that a plugin can run into stands in [`Limits`] and is told apart from the others when it does.
 //! A store that trapped is dropped like any other: nothing of one delivery survives into the next.
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -26,6 +26,10 @@ const TICK: Duration = Duration::from_millis(50);
 const INSTANCES_PER_PLUGIN: u32 = 8;
 const MEMORIES_PER_PLUGIN: u32 = 2;
 const TABLES_PER_PLUGIN: u32 = 4;
+
+/// Sandboxes beside those of deliveries: a plugin that is being loaded is asked for its manifest in one, and
+/// must take none from a delivery that holds a slot.
+const LOADING: u32 = 1;
 
 /// What one delivery may cost.
 #[derive(Debug, Clone)]
@@ -85,7 +89,10 @@ pub enum SandboxError {
         /// The runtime's word for it.
         reason: String,
     },
-    /// Not WebAssembly, truncated, or of features that are not allowed.
+    /// Some other file.
+    #[error("it is not WebAssembly\nhint: build it with `hookgate plugin build DIR`")]
+    NotWasm,
+    /// Truncated, larger than the limits from the start, or of features that are not allowed.
     #[error("it is not a valid component: {reason}")]
     Invalid {
         /// The runtime's word for it.
@@ -110,7 +117,10 @@ pub enum SandboxError {
         names: Vec<String>,
     },
     /// Not the interface of hookgate:provider@1.
-    #[error("it does not fit hookgate:provider@1: {reason}")]
+    #[error(
+        "it does not fit hookgate:provider@1: {reason}\n\
+         hint: build it with the SDK, or from the wit/, of this gateway's version"
+    )]
     Mismatch {
         /// The runtime's word for it.
         reason: String,
@@ -129,8 +139,10 @@ pub struct Sandbox {
     linker: Linker<Call>,
     limits: Limits,
     slots: Arc<Semaphore>,
-    /// Dropped with the sandbox, which ends the ticker.
-    _ticker: mpsc::Sender<()>,
+    /// Held while a plugin is asked for its manifest.
+    loading: Mutex<()>,
+    /// Dropped with the sandbox and the last of its plugins, which ends the ticker.
+    ticker: Arc<mpsc::Sender<()>>,
 }
 
 impl Sandbox {
@@ -160,7 +172,8 @@ impl Sandbox {
             linker,
             limits,
             slots,
-            _ticker: ticker,
+            loading: Mutex::new(()),
+            ticker,
         })
     }
 
@@ -168,6 +181,9 @@ impl Sandbox {
     pub fn load(&self, bytes: &[u8]) -> Result<WasmPlugin, SandboxError> {
         if Engine::detect_precompiled(bytes).is_some() {
             return Err(SandboxError::Precompiled);
+        }
+        if !bytes.starts_with(b"\0asm") {
+            return Err(SandboxError::NotWasm);
         }
         // `\0asm`, then the version: a core module's layer is 0.
         if bytes.starts_with(b"\0asm\x01\0\0\0") {
@@ -188,9 +204,13 @@ impl Sandbox {
             engine: self.engine.clone(),
             limits: self.limits.clone(),
             slots: Arc::clone(&self.slots),
+            _ticker: Arc::clone(&self.ticker),
             manifest: Manifest::parse(r#"{"v":1,"name":"unknown","version":"0"}"#)?,
         };
-        let json = plugin.read_manifest().map_err(SandboxError::Manifest)?;
+        let json = {
+            let _turn = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+            plugin.read_manifest().map_err(SandboxError::Manifest)?
+        };
         plugin.manifest = Manifest::parse(&json)?;
         Ok(plugin)
     }
@@ -211,14 +231,15 @@ impl Sandbox {
 
 fn pool(limits: &Limits) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
-    let calls = limits.concurrent_calls;
+    let calls = limits.concurrent_calls.saturating_add(LOADING);
     pool.total_component_instances(calls)
-        .total_core_instances(calls * INSTANCES_PER_PLUGIN)
-        .total_memories(calls * MEMORIES_PER_PLUGIN)
-        .total_tables(calls * TABLES_PER_PLUGIN)
+        .total_core_instances(calls.saturating_mul(INSTANCES_PER_PLUGIN))
+        .total_memories(calls.saturating_mul(MEMORIES_PER_PLUGIN))
+        .total_tables(calls.saturating_mul(TABLES_PER_PLUGIN))
         .max_core_instances_per_component(INSTANCES_PER_PLUGIN)
         .max_memories_per_component(MEMORIES_PER_PLUGIN)
         .max_tables_per_component(TABLES_PER_PLUGIN)
+        .max_tables_per_module(TABLES_PER_PLUGIN)
         .max_memory_size(limits.memory)
         .table_elements(limits.table_elements)
         // Zeroing the small memory of a plain plugin by hand is cheaper than giving its pages back.
@@ -242,8 +263,8 @@ fn open_cache(path: &std::path::Path) -> Result<Cache, SandboxError> {
     Cache::new(config).map_err(|error| refused(format!("{error:#}")))
 }
 
-/// Ticks until the sandbox is dropped.
-fn start_ticker(engine: &Engine) -> mpsc::Sender<()> {
+/// Ticks until what it returns is dropped.
+fn start_ticker(engine: &Engine) -> Arc<mpsc::Sender<()>> {
     let (alive, dropped) = mpsc::channel();
     let engine = engine.weak();
     let tick = move || {
@@ -258,7 +279,7 @@ fn start_ticker(engine: &Engine) -> mpsc::Sender<()> {
         .name("sandbox-clock".into())
         .spawn(tick)
         .expect("the system has no thread for the sandboxes' clock");
-    alive
+    Arc::new(alive)
 }
 
 /// A compiled plugin.
@@ -267,6 +288,8 @@ pub struct WasmPlugin {
     engine: Engine,
     limits: Limits,
     slots: Arc<Semaphore>,
+    /// Without it, nothing would end what fuel does not.
+    _ticker: Arc<mpsc::Sender<()>>,
     manifest: Manifest,
 }
 
@@ -281,7 +304,8 @@ impl WasmPlugin {
             .as_millis()
             .div_ceil(TICK.as_millis())
             + 1;
-        store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX));
+        // Half of all ticks: the deadline is added to those that have passed.
+        store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX).min(u64::MAX / 2));
         store
             .set_fuel(self.limits.fuel)
             .map_err(|error| self.fault(&error, &mut store))?;

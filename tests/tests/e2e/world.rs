@@ -75,7 +75,9 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut()
             tokio::time::sleep(POLL).await;
         }
     };
-    if tokio::time::timeout(DEADLINE, wait).await.is_err() {
-        panic!("this did not come about in {DEADLINE:?}: {what}");
-    }
+    let came = tokio::time::timeout(DEADLINE, wait).await;
+    assert!(
+        came.is_ok(),
+        "this did not come about in {DEADLINE:?}: {what}"
+    );
 }

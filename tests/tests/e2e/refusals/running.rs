@@ -80,13 +80,17 @@ async fn events_are_listed_and_shown_and_an_unknown_one_is_refused() {
 #[tokio::test]
 async fn every_command_has_its_help() {
     let directory = world::directory();
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 10] = [
         &[],
         &["serve"],
         &["check"],
         &["events"],
         &["events", "list"],
         &["events", "show"],
+        &["plugin"],
+        &["plugin", "build"],
+        &["plugin", "inspect"],
+        &["plugin", "test"],
     ];
     let mut text = String::new();
     for command in commands {
