@@ -67,7 +67,7 @@ impl Unfinished {
             let metrics = String::from_utf8_lossy(&metrics).into_owned();
             let line = metrics
                 .lines()
-                .find(|line| line.starts_with("hookgate_in_flight "));
+                .find(|line| line.starts_with("hookgate_in_flight_bytes "));
             line.expect("the metric")
                 .split_once(' ')
                 .is_some_and(|(_, bytes)| bytes != "0")

@@ -69,11 +69,7 @@ fn filtered(text: &str, directory: &Path) -> String {
     let canonical = directory
         .canonicalize()
         .unwrap_or_else(|_| directory.to_owned());
-    for (path, name) in [
-        (directory, "DIR"),
-        (&canonical, "DIR"),
-        (&world::plugins(), "PLUGINS"),
-    ] {
+    for (path, name) in [(directory, "DIR"), (&canonical, "DIR")] {
         text = text.replace(&path.display().to_string(), name);
     }
     let words = text.split(' ').map(|word| {

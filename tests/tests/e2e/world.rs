@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,22 +22,20 @@ pub fn directory() -> TempDir {
     tempfile::tempdir().expect("a directory for the test")
 }
 
-/// Where the built plugins are.
-pub fn plugins() -> PathBuf {
-    let plugins = gateway::plugins();
-    plugins
-        .canonicalize()
-        .unwrap_or_else(|_| panic!("{} is missing: `make plugins`", plugins.display()))
+/// The built plugin of that name.
+pub fn plugin(name: &str) -> PathBuf {
+    let file = gateway::plugins().join(name).with_extension("wasm");
+    file.canonicalize()
+        .unwrap_or_else(|_| panic!("{} is missing: `make plugins`", file.display()))
 }
 
 /// Listeners on free ports, no drain delay, and plugins that are compiled by the first start alone.
 pub fn head() -> String {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-plugins");
-    let (plugins, cache) = (plugins(), cache.display());
-    let plugins = plugins.display();
+    let cache = cache.display();
     format!(
         "[server]\nlisten = \"127.0.0.1:0\"\ndrain_delay = \"0s\"\n\n[admin]\nlisten = \"127.0.0.1:0\"\n\n\
-         [plugins]\ndirectory = \"{plugins}\"\ncache = \"{cache}\"\n"
+         [plugins]\ndirectory = \"plugins\"\ncache = \"{cache}\"\n"
     )
 }
 
@@ -63,8 +62,13 @@ pub fn order(source: &str, secret: &str, id: &str, customer: &str, note: &str) -
     Signed::post(source, &[("X-Orders-Signature", &signature)], body)
 }
 
-/// Writes `hookgate.toml`.
+/// Writes `hookgate.toml`, and puts the plugins beside it that the tests' sources use.
 pub fn configure(directory: &Path, config: &str) -> io::Result<()> {
+    let plugins = directory.join("plugins");
+    std::fs::create_dir(&plugins)?;
+    for name in ["github", "hmac"] {
+        symlink(plugin(name), plugins.join(name).with_extension("wasm"))?;
+    }
     std::fs::write(directory.join("hookgate.toml"), config)
 }
 
