@@ -8,9 +8,8 @@
 //! redb was chosen by measurement (32 clients, 2.5 KiB messages, fsync before each answer, interleaved runs
 //! on 2 cores). Against redb's 1.0: fjall 2.7, SQLite (WAL, FULL) 1.1, LMDB 1.1 accepted events a second. But
 //! with a damaged log fjall and SQLite opened without the last acknowledged events and said nothing, and LMDB
-//! has no checksums and lets a second process in. redb reports damage when the check at opening is on,
-//! but for one case: after a kill a damaged last commit passes for one that was never finished. Two-phase commits
-//! would tell them apart, for another sync each.
+//! has no checksums and lets a second process in. redb reports damage when the check at opening is on, except
+//! that after a kill, without two-phase commits, a damaged last commit passes for one that was never finished.
 
 mod file;
 mod format;
