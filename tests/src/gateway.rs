@@ -193,9 +193,9 @@ fn open_log(directory: &Path) -> io::Result<File> {
     options.open(directory.join("log"))
 }
 
-/// Of `ready: deliveries http://ADDRESS admin http://ADDRESS`.
+/// Of `ready: deliveries http[s]://ADDRESS admin http://ADDRESS`.
 fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
-    let mut urls = line.split("http://").skip(1);
+    let mut urls = line.split("://").skip(1);
     let mut next = || urls.next()?.split_whitespace().next()?.parse().ok();
     Some((next()?, next()?))
 }

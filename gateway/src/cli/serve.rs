@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use super::{CONFIG, FAILED, OK};
 use crate::backend::{Backend, MemoryPair, Pair};
@@ -76,6 +77,7 @@ pub(super) fn run(file: &Path, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
 
 struct Prepared {
     settings: Settings,
+    tls: Option<TlsAcceptor>,
     gateway: Arc<Gateway<Backends>>,
     /// Ends the sandboxes' clock when it is dropped.
     _sandbox: Sandbox,
@@ -89,6 +91,8 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     }
     log(&loaded.problems);
     let settings = loaded.settings.clone();
+    let tls = settings.tls.as_ref().map(http::tls::load).transpose();
+    let tls = tls.map_err(|error| Refusal(CONFIG, format!("error: {error}\n")))?;
     let sandbox = Sandbox::new(settings.plugin.clone()).map_err(|e| Refusal::because(&e))?;
     let (registry, problems) = loaded.plugins(&sandbox);
     log(&problems);
@@ -103,6 +107,7 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     gateway.tenants.store(Arc::new(tenants));
     Ok(Prepared {
         settings,
+        tls,
         gateway: Arc::new(gateway),
         _sandbox: sandbox,
     })
@@ -150,11 +155,11 @@ impl Prepared {
                     .local_addr()
                     .map_or_else(|_| "?".into(), |address| address.to_string())
             };
+            let scheme = if self.tls.is_some() { "https" } else { "http" };
+            let (ingress_at, admin_at) = (at(&ingress), at(&admin));
             let _ = writeln!(
                 out,
-                "ready: deliveries http://{} admin http://{}",
-                at(&ingress),
-                at(&admin)
+                "ready: deliveries {scheme}://{ingress_at} admin http://{admin_at}"
             );
             let _ = out.flush();
             self.serve_on(ingress, admin, signals).await
@@ -175,6 +180,7 @@ impl Prepared {
         let (stop_admin, admin_stopped) = watch::channel(());
         let deliveries = tokio::spawn(http::serve(
             ingress,
+            self.tls.clone(),
             Arc::new(Ingress::new(Arc::clone(&self.gateway), limits.clone())),
             limits.clone(),
             telemetry(),
@@ -182,6 +188,7 @@ impl Prepared {
         ));
         let operators = tokio::spawn(http::serve(
             admin,
+            None,
             Arc::new(Admin::new(
                 Arc::clone(&self.gateway),
                 Arc::clone(&readiness),
