@@ -69,33 +69,38 @@ impl Default for Limits {
 
 /// Why there is no listener.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {reason}\nhint: {}", hint(reason, *.address))]
+#[error("cannot listen on {address}: {reason}\nhint: {}", hint(reason, *.address, .key))]
 pub struct ListenError {
     address: SocketAddr,
+    key: &'static str,
     #[source]
     reason: std::io::Error,
 }
 
-fn hint(reason: &std::io::Error, address: SocketAddr) -> String {
+fn hint(reason: &std::io::Error, address: SocketAddr, key: &str) -> String {
     match reason.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!(
-                "another process has port {}; stop it or choose another `listen`",
+                "another process has port {}; stop it or choose another `{key}`",
                 address.port()
             )
         }
         std::io::ErrorKind::PermissionDenied => {
             "ports below 1024 need the capability CAP_NET_BIND_SERVICE".into()
         }
-        _ => "check the address in `listen`".into(),
+        _ => format!("check the address in `{key}`"),
     }
 }
 
-/// Opens a listener.
-pub async fn listen(address: SocketAddr) -> Result<TcpListener, ListenError> {
+/// Opens a listener at the address that the configuration has at this key.
+pub async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ListenError> {
     TcpListener::bind(address)
         .await
-        .map_err(|reason| ListenError { address, reason })
+        .map_err(|reason| ListenError {
+            address,
+            key,
+            reason,
+        })
 }
 
 /// Whether the gateway wants deliveries; shared by the listeners.

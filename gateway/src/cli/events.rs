@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use clap::Subcommand;
 use serde_json::Value;
 
-use super::{FAILED, OK};
+use super::{CONFIG, FAILED, OK};
 use crate::config;
 use crate::config::secret::Process;
 use crate::http::client::{self, ClientError};
@@ -69,9 +69,17 @@ enum EventsError {
     Config(config::Problems),
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error(
+        "the admin listener's port is 0 in {}: the system chose one when the gateway was started\n\
+         hint: `serve` printed its address then; name it with `--admin`",
+        _0.display()
+    )]
+    AnyPort(PathBuf),
     #[error("the gateway says: {0}")]
     Refused(String),
-    #[error("there is no event {0} in the queue")]
+    #[error(
+        "there is no event {0} in the queue\nhint: `hookgate events list` shows which there are"
+    )]
     NoEvent(u64),
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
@@ -90,6 +98,11 @@ pub(super) fn run(command: &EventsCommand, out: &mut dyn Write, err: &mut dyn Wr
     };
     match result {
         Ok(()) => OK,
+        // As `check` and `serve` report it.
+        Err(EventsError::Config(problems)) => {
+            let _ = writeln!(err, "{problems}");
+            CONFIG
+        }
         Err(error) => {
             let _ = writeln!(err, "error: {error}");
             FAILED
@@ -101,9 +114,15 @@ impl AdminAddress {
     fn resolve(&self) -> Result<SocketAddr, EventsError> {
         match self.admin {
             Some(address) => Ok(address),
-            None => config::load(&self.config, &Process)
-                .map(|loaded| loaded.settings.admin_listen)
-                .map_err(EventsError::Config),
+            None => self.configured(),
+        }
+    }
+
+    fn configured(&self) -> Result<SocketAddr, EventsError> {
+        let loaded = config::load(&self.config, &Process).map_err(EventsError::Config)?;
+        match loaded.settings.admin_listen {
+            address if address.port() == 0 => Err(EventsError::AnyPort(self.config.clone())),
+            address => Ok(address),
         }
     }
 
@@ -142,7 +161,8 @@ fn list(
     let rows: Vec<_> = events.iter().map(row).collect();
     let titles = ["SEQUENCE", "SENT", "SOURCE", "TYPE", "ID", "GROUP", "BYTES"].map(str::to_owned);
     write_table(&titles, &rows, out)?;
-    writeln!(out, "{} events", rows.len())?;
+    let plural = if rows.len() == 1 { "" } else { "s" };
+    writeln!(out, "{} event{plural}", rows.len())?;
     Ok(())
 }
 

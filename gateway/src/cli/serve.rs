@@ -145,9 +145,9 @@ impl Prepared {
             .build();
         let runtime = runtime.map_err(|error| Refusal::because(&error))?;
         runtime.block_on(async {
-            let ingress = http::listen(self.settings.listen).await;
+            let ingress = http::listen(self.settings.listen, "server.listen").await;
             let ingress = ingress.map_err(|error| Refusal::because(&error))?;
-            let admin = http::listen(self.settings.admin_listen).await;
+            let admin = http::listen(self.settings.admin_listen, "admin.listen").await;
             let admin = admin.map_err(|error| Refusal::because(&error))?;
             let signals = Signals::new().map_err(|error| Refusal::because(&error))?;
             let at = |listener: &TcpListener| {
@@ -208,7 +208,11 @@ impl Prepared {
         };
         let drained = tokio::select! {
             drained = drained => drained,
-            () = signals.next() => return Err(Refusal(FAILED, "ended by a second signal\n".into())),
+            () = signals.next() => {
+                // Never closed, or a disk that hangs would keep the process.
+                std::mem::forget(Arc::clone(&self.gateway));
+                return Err(Refusal(FAILED, "ended by a second signal\n".into()));
+            }
         };
         drop(stop_admin);
         let _ = operators.await;

@@ -74,7 +74,9 @@ async fn rig_with(limits: Limits, tls: Option<TlsAcceptor>) -> Rig {
             .collect::<Tenants>(),
     ));
     let gateway = Arc::new(gateway);
-    let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listener = listen("127.0.0.1:0".parse().unwrap(), "server.listen")
+        .await
+        .unwrap();
     let address = listener.local_addr().unwrap();
     let ingress = Arc::new(Ingress::new(Arc::clone(&gateway), limits.clone()));
     let (stop, stopped) = oneshot::channel::<()>();
@@ -344,7 +346,10 @@ async fn headers_are_seen_whatever_their_case_and_with_all_their_values() {
 #[tokio::test]
 async fn a_port_that_is_taken_is_told_with_a_hint() {
     let rig = rig(limits()).await;
-    let refused = listen(rig.address).await.unwrap_err().to_string();
+    let refused = listen(rig.address, "server.listen")
+        .await
+        .unwrap_err()
+        .to_string();
     let port = rig.address.port();
     assert!(
         refused.contains(&format!("another process has port {port}")),
