@@ -30,6 +30,19 @@ pub struct Published {
 /// The tenant that the sources belong to.
 const TENANT: &str = "published";
 
+/// The plugins that bring vectors, in the order of their names.
+pub fn plugins(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.path().join("vectors.json").exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Every vector of a plugin; its secrets are written into `secrets`, which stands beside the configuration.
 pub fn load(plugins: &Path, plugin: &str, secrets: &Path) -> io::Result<Vec<Published>> {
     let read = |name: &str| -> io::Result<Value> {

@@ -149,10 +149,10 @@ fn configure(directory: &Path) -> Result<Vec<published::Published>, Failure> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
     let mut config = CONFIG.replace("PLUGINS", &plugins.canonicalize()?.to_string_lossy());
     let mut all = Vec::new();
-    for plugin in ["github", "stripe", "hmac"] {
+    for plugin in published::plugins(&sources)? {
         all.extend(published::load(
             &sources,
-            plugin,
+            &plugin,
             &directory.join("secrets"),
         )?);
     }

@@ -5,5 +5,6 @@
 
 mod crash;
 mod drain;
+mod published;
 mod refusals;
 mod world;
