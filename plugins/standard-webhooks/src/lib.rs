@@ -74,16 +74,24 @@ impl Signed {
             .literal([self.id.as_str(), ".", &self.timestamp, "."].concat())
             .body();
         let elements = Elements::new(&self.signatures, b' ');
-        let key = Key::Named("public_key".into());
-        let mut asymmetric = elements.with_prefix("v1a,").map(Signature::base64);
-        let scheme = SignatureScheme::Ed25519;
-        let fits = asymmetric.any(|signature| {
-            verification::verify_signature(scheme, &key, message.segments(), &signature)
-        });
-        if fits {
+        let asymmetric: Vec<_> = elements
+            .with_prefix("v1a,")
+            .map(Signature::base64)
+            .collect();
+        if asymmetric.iter().any(|signature| fits(&message, signature)) {
             return Ok(());
         }
         let symmetric = elements.with_prefix("v1,").map(Signature::base64);
-        message.verify_mac(MacAlgorithm::HmacSha256, "secret", symmetric)
+        let verified = message.verify_mac(MacAlgorithm::HmacSha256, "secret", symmetric);
+        verified.map_err(|rejection| match asymmetric.as_slice() {
+            [] => rejection,
+            _ => Rejection::bad_signature("no signature fits"),
+        })
     }
+}
+
+fn fits(message: &Message, signature: &Signature) -> bool {
+    let key = Key::Named("public_key".into());
+    let scheme = SignatureScheme::Ed25519;
+    verification::verify_signature(scheme, &key, message.segments(), signature)
 }
