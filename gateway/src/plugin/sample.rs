@@ -66,7 +66,10 @@ pub enum SampleError {
     #[error("the plugin verifies the token `{0}`, which is no signature to be computed")]
     Token(String),
     /// There is nothing to sign it with.
-    #[error("the source has no value of the secret `{0}`, which the plugin verifies with")]
+    #[error(
+        "the source has no value of the secret `{0}`, which the sample is signed with; what a public key \
+         verifies only the provider can sign"
+    )]
     NoSecret(String),
     /// It is refused, signed or before it could be.
     #[error(
@@ -221,13 +224,14 @@ impl Filling<'_> {
     }
 
     fn headers(&self, fill: impl Fn(&str) -> String) -> Result<HeaderMap, SampleError> {
+        let filled = |(name, value): &(String, String)| (fill(name), fill(value));
+        let own: Vec<_> = self.draft.headers.iter().map(filled).collect();
+        let mut all: Vec<_> = self.sample.headers.iter().map(filled).collect();
+        all.retain(|(name, _)| !own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)));
         let mut headers = HeaderMap::new();
-        let own = &self.draft.headers;
-        let is_kept = |name: &str| !own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-        let samples = self.sample.headers.iter();
-        for (name, value) in samples.filter(|(name, _)| is_kept(name)).chain(own) {
-            let name = not_http("header", &fill(name), HeaderName::try_from)?;
-            let value = not_http("header's value", &fill(value), HeaderValue::try_from)?;
+        for (name, value) in all.iter().chain(&own) {
+            let name = not_http("header", name, HeaderName::try_from)?;
+            let value = not_http("header's value", value, HeaderValue::try_from)?;
             headers.append(name, value);
         }
         Ok(headers)

@@ -1,0 +1,114 @@
+//! `hookgate send` against a running gateway: both are the real binary, on one configuration.
+//!
+//! Expects the development build and the plugins, as `make plugins` leaves them.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+use std::path::Path;
+
+use hookgate_tests::gateway::{self, Gateway};
+
+const SECRET: (&str, &str) = ("SEND_SECRET", "00112233445566778899aabbccddeeff");
+const PUBLIC: (&str, &str) = (
+    "SEND_PUBLIC",
+    "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=",
+);
+
+const CONFIG: &str = r#"
+[server]
+listen = "127.0.0.1:0"
+drain_delay = "0s"
+
+[admin]
+listen = "127.0.0.1:0"
+
+[plugins]
+directory = "PLUGINS"
+
+[tenants.acme.sources.shopify]
+plugin = "shopify"
+secrets.secret = ["env:SEND_SECRET"]
+
+[tenants.acme.sources.slack]
+plugin = "slack"
+secrets.secret = ["env:SEND_SECRET"]
+
+[tenants.acme.sources.standard]
+plugin = "standard-webhooks"
+secrets.secret = ["env:SEND_SECRET"]
+
+[tenants.acme.sources.asymmetric]
+plugin = "standard-webhooks"
+secrets.public_key = ["env:SEND_PUBLIC"]
+
+[tenants.acme.sources.twilio]
+plugin = "twilio"
+public_url = "https://hooks.example/twilio"
+secrets.secret = ["env:SEND_SECRET"]
+"#;
+
+/// Whether it exited with 0, and what it said on both outputs.
+async fn send(directory: &Path, arguments: &[&str]) -> (bool, String) {
+    let mut command = gateway::command(directory);
+    command.arg("send").args(arguments).envs([SECRET, PUBLIC]);
+    let output = command.output().await.unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    assert!(!said.contains(SECRET.1), "{said}");
+    (output.status.success(), said)
+}
+
+#[tokio::test]
+async fn what_is_sent_is_accepted_and_stands_in_the_queue() {
+    let directory = tempfile::tempdir().unwrap();
+    let plugins = gateway::plugins().canonicalize().unwrap();
+    let config = CONFIG.replace("PLUGINS", &plugins.to_string_lossy());
+    std::fs::write(directory.path().join("hookgate.toml"), config).unwrap();
+    let gateway = Gateway::start(directory.path(), &[SECRET, PUBLIC])
+        .await
+        .unwrap();
+    let to = format!("http://{}", gateway.ingress);
+    for source in ["shopify", "slack", "standard", "twilio"] {
+        let path = format!("acme/{source}");
+        let (good, said) = send(directory.path(), &[&path, "--to", &to]).await;
+        assert!(good, "{source}: {said}");
+        assert!(said.contains("hookgate-delivery: "), "{said}");
+    }
+    let twice = ["acme/shopify", "--to", &to, "--id", "one", "--count", "2"];
+    let (good, said) = send(directory.path(), &twice).await;
+    assert!(good && said.contains("202 Accepted\n"), "{said}");
+    assert!(said.contains("hookgate-duplicate: true\n"), "{said}");
+    assert_eq!(gateway.events().await.unwrap().len(), 5);
+    gateway.terminate().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_said_with_a_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let plugins = gateway::plugins().canonicalize().unwrap();
+    let config = CONFIG.replace("PLUGINS", &plugins.to_string_lossy());
+    std::fs::write(directory.path().join("hookgate.toml"), config).unwrap();
+    let nobody = ["acme/nobody"];
+    let asymmetric = ["acme/asymmetric"];
+    let by_public_key = [
+        "acme/asymmetric",
+        "--header",
+        "webhook-signature: v1a,{signature:base64}",
+    ];
+    let no_address = ["acme/slack", "--to", "hooks.example"];
+    let no_gateway = ["acme/slack", "--to", "http://127.0.0.1:1"];
+    let cases: [(&[&str], &str); 5] = [
+        (&nobody, "there is no source `acme/nobody`"),
+        (
+            &asymmetric,
+            "the source has no value of the secret `secret`",
+        ),
+        (&by_public_key, "only the provider has the private key"),
+        (&no_address, "write it as http://HOST:PORT"),
+        (&no_gateway, "cannot reach the gateway at 127.0.0.1:1"),
+    ];
+    for (arguments, reason) in cases {
+        let (good, said) = send(directory.path(), arguments).await;
+        assert!(!good && said.contains(reason), "{arguments:?}: {said}");
+    }
+}
