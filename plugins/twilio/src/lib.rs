@@ -101,7 +101,7 @@ fn event_type(parameters: &Form) -> Option<String> {
     })
 }
 
-/// Twilio takes an answer for instructions, and other formats than TwiML for an error.
+/// Twilio takes an answer for instructions, and any other format than `TwiML` for an error.
 fn no_instructions() -> Response {
     Response {
         status: 200,
