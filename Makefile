@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOOKGATE := $(TARGET)/debug/hookgate
 CARGO_FLAGS := $(if $(CI),--locked)
 
-.PHONY: help setup build plugins demo test lint clean
+.PHONY: help setup build plugins demo test chaos lint clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ test: plugins ## Run all everyday tests
 	cargo test $(CARGO_FLAGS) --workspace
 	cargo test $(CARGO_FLAGS) --manifest-path plugins/Cargo.toml
 
+chaos: plugins ## Kill the gateway in many more runs than every day: CHAOS_SEEDS=1000 CHAOS_FROM=60
+	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),1000) CHAOS_FROM=$(or $(CHAOS_FROM),60) \
+		cargo test $(CARGO_FLAGS) -p hookgate-tests --test e2e crash -- --nocapture
+
 lint: setup ## Check format, lints, licences, bans and sources
 	cargo fmt --all --check
 	cargo fmt --all --check --manifest-path plugins/Cargo.toml
@@ -32,7 +36,7 @@ lint: setup ## Check format, lints, licences, bans and sources
 	cargo clippy $(CARGO_FLAGS) --manifest-path plugins/Cargo.toml --all-targets $(if $(CI),-- -D warnings)
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny --workspace check licenses bans sources
-	cargo deny --manifest-path plugins/Cargo.toml --workspace check --config deny.toml licenses bans sources
+	cargo deny --manifest-path plugins/Cargo.toml --config deny.toml --workspace check licenses bans sources
 
 clean: ## Remove everything that was built
 	cargo clean

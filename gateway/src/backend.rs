@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::clock::SharedClock;
 use crate::delivery::Message;
 use crate::queue::memory::MemoryQueue;
-use crate::queue::{EventQueue, Held, QueueError};
+use crate::queue::{Browse, EventQueue};
 use crate::store::memory::MemoryStore;
 use crate::store::{Claim, ClaimStore, StoreError, Token};
 
@@ -57,12 +57,6 @@ impl Accept for Infallible {
     fn queue_name(&self) -> &str {
         match *self {}
     }
-}
-
-/// A queue that can be looked into without receiving from it.
-pub trait Browse: Send + Sync {
-    /// At most `limit` messages behind the place `after`, in their order.
-    fn list(&self, after: u64, limit: usize) -> Result<Vec<Held>, QueueError>;
 }
 
 /// How the pair is used.

@@ -56,6 +56,11 @@ pub(crate) struct Config {
 pub(crate) struct Server {
     /// The address and port. Default `"127.0.0.1:8080"`; port 0 takes a free one.
     pub listen: String,
+    /// The certificate for TLS and those between it and the authority, as PEM. Default: no TLS. With it HTTP/2
+    /// and HTTP/1.1 are served as the client prefers; without it too, in clear.
+    pub tls_certificate: Option<PathBuf>,
+    /// The certificate's private key, as PEM.
+    pub tls_key: Option<PathBuf>,
     /// The largest body. Default `"1MiB"`. A larger one is answered 413.
     pub max_body: Size,
     /// The largest head of a request. Default `"32KiB"`; less than 8 KiB counts as that. A larger one is
@@ -82,6 +87,8 @@ impl Default for Server {
         let limits = crate::http::Limits::default();
         Self {
             listen: "127.0.0.1:8080".into(),
+            tls_certificate: None,
+            tls_key: None,
             max_body: Size(limits.max_body),
             max_header_bytes: Size(limits.max_header_bytes),
             max_headers: limits.max_headers,

@@ -64,6 +64,7 @@ impl Outcome {
     }
 
     /// What a delivery of the same event, which waited for this outcome, ends as.
+    #[must_use]
     pub fn shared(self) -> Self {
         match self {
             Self::Accepted(response) => Self::Duplicate(response),

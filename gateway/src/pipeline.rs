@@ -5,13 +5,15 @@
 //! plugin's runtime, no backend and no HTTP server.
 
 mod running;
+mod timing;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::backend::{Accept, Acceptance, Accepted, Backend, Pair};
@@ -30,50 +32,10 @@ use crate::store::{
 };
 use crate::telemetry::{SharedTelemetry, Step};
 use crate::tenants::{InFlightPolicy, NoEventId, Ready, SameIdOtherBody, Source, Tenants};
-use running::{Entered, Place, Running};
+use running::{Entered, Place, Progress, Running};
+use timing::{Backoff, Late};
 
-/// Every bound on time that the protocol's guarantees rest on. Operators' values are validated against each
-/// other (see [`Timing::check`]); tests make their own.
-#[derive(Debug, Clone)]
-pub struct Timing {
-    /// How long one call of the claim store may take.
-    pub claim_timeout: Duration,
-    /// How long one call of the queue may take.
-    pub enqueue_timeout: Duration,
-    /// How long the broker remembers a deduplication id (SQS FIFO: 300 s).
-    pub window: Duration,
-    /// How far clocks may be apart.
-    pub skew: Duration,
-    /// How long settling is tried.
-    pub settle_for: Duration,
-    /// The pause before a call is tried again; it doubles up to a second.
-    pub backoff: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            claim_timeout: Duration::from_secs(1),
-            enqueue_timeout: Duration::from_secs(2),
-            window: Duration::from_secs(300),
-            skew: Duration::from_secs(10),
-            settle_for: Duration::from_secs(600),
-            backoff: Duration::from_millis(50),
-        }
-    }
-}
-
-impl Timing {
-    /// The shortest lease under which an honest owner can finish.
-    pub fn lease_floor(&self) -> Duration {
-        self.claim_timeout + self.enqueue_timeout + Duration::from_secs(1)
-    }
-
-    /// Whether a lease leaves room for everything that can go wrong within half the window.
-    pub fn allows(&self, lease: Duration) -> bool {
-        lease + 2 * self.skew + self.enqueue_timeout <= self.window / 2
-    }
-}
+pub use timing::Timing;
 
 /// What a delivery holds until its task ends, such as its share of the memory budget.
 pub type Hold = Box<dyn Send + Sync>;
@@ -93,6 +55,8 @@ pub struct Gateway<B> {
     /// The largest message that the queue takes, in bytes.
     pub max_message: usize,
     running: Running,
+    /// Whether the queue confirmed the last message that it was sent.
+    queue_answers: AtomicBool,
     /// Deliveries' tasks, settling included.
     tasks: TaskTracker,
 }
@@ -123,6 +87,7 @@ impl<B: Backend> Gateway<B> {
             max_message: MAX_MESSAGE,
             running: Running::new(telemetry.running().clone()),
             telemetry,
+            queue_answers: AtomicBool::new(true),
             tasks: TaskTracker::new(),
         }
     }
@@ -270,31 +235,28 @@ impl<B: Backend> Gateway<B> {
     async fn join(self: &Arc<Self>, work: Work) -> Outcome {
         let deadline = work.deadline;
         match self.running.enter(&work.claim_key, &work.body_sha256) {
-            Entered::Follower {
-                mut outcome,
-                same_body,
-            } => {
+            Entered::Follower { outcome, same_body } => {
                 if !same_body {
                     self.telemetry.other_body(&work.source.metrics);
                 }
                 // Not held while it waits: a flood of copies must not hold a body each.
                 drop(work);
-                match timeout_at(deadline, outcome.wait_for(Option::is_some)).await {
-                    Ok(Ok(outcome)) => outcome
-                        .clone()
-                        .map_or(Outcome::Unavailable, Outcome::shared),
-                    Ok(Err(_)) => Outcome::Unavailable,
-                    Err(_) => Outcome::InFlight,
+                match outcome.by(deadline).await {
+                    Some(Progress::Ended(outcome)) => outcome.shared(),
+                    Some(Progress::Working | Progress::Waiting) => Outcome::InFlight,
+                    None => Outcome::Unavailable,
                 }
             }
-            Entered::Leader { place, mut outcome } => {
+            Entered::Leader { place, outcome } => {
                 let gateway = Arc::clone(self);
                 self.tasks.spawn(async move {
                     gateway.work(&work, &place).await;
                 });
-                match timeout_at(deadline, outcome.wait_for(Option::is_some)).await {
-                    Ok(Ok(outcome)) => outcome.clone().unwrap_or(Outcome::Unavailable),
-                    Ok(Err(_)) | Err(_) => Outcome::Unavailable,
+                match outcome.by(deadline).await {
+                    Some(Progress::Ended(outcome)) => outcome,
+                    Some(Progress::Waiting) => Outcome::InFlight,
+                    // Its task goes on: the provider's next attempt finds what came of it.
+                    Some(Progress::Working) | None => Outcome::Unavailable,
                 }
             }
         }
@@ -341,7 +303,7 @@ impl<B: Backend> Gateway<B> {
                         taken_over: true,
                     };
                 }
-                Err(error) => break self.store_failed(work, &error),
+                Err(error) => break store_failed(work, &error),
             }
         };
         self.telemetry.step(Step::Accept, started.elapsed());
@@ -350,7 +312,7 @@ impl<B: Backend> Gateway<B> {
 
     /// Claims, sends, answers, and settles behind the answer.
     async fn claim_and_send(&self, store: &B::Store, queue: &B::Queue, work: &Work, place: &Place) {
-        let lease = match self.claim(store, queue.name(), work).await {
+        let lease = match self.claim(store, queue.name(), work, place).await {
             Ok(lease) => lease,
             Err(outcome) => return place.publish(outcome),
         };
@@ -375,7 +337,13 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Becomes the owner, or finds out whose the event is.
-    async fn claim(&self, store: &B::Store, queue: &str, work: &Work) -> Result<Lease, Outcome> {
+    async fn claim(
+        &self,
+        store: &B::Store,
+        queue: &str,
+        work: &Work,
+        place: &Place,
+    ) -> Result<Lease, Outcome> {
         let started = Instant::now();
         let mut request = ClaimRequest {
             key: work.claim_key.clone(),
@@ -405,22 +373,30 @@ impl<B: Backend> Gateway<B> {
                 }
                 Ok(Claimed::Duplicate(claim)) => return Err(self.duplicate(work, *claim)),
                 Ok(Claimed::InFlight { owner, .. }) => {
-                    let waits = work.source.policy.in_flight == InFlightPolicy::Wait;
-                    match pause.before(work.deadline).await {
+                    place.waits();
+                    let takes_over = self.takes_over(work);
+                    match pause.before(work.waits_until(takes_over)).await {
                         Ok(()) => {}
-                        Err(Late) if waits => return Err(Outcome::InFlight),
-                        Err(Late) => request.take_over = Some(owner),
+                        Err(Late) if takes_over => request.take_over = Some(owner),
+                        Err(Late) => return Err(Outcome::InFlight),
                     }
                 }
-                Err(error @ StoreError::Refused(_)) => return Err(self.store_failed(work, &error)),
+                Err(error @ StoreError::Refused(_)) => return Err(store_failed(work, &error)),
                 // Perhaps applied: the same token meets its own write.
                 Err(error) => {
                     if pause.before(work.deadline).await.is_err() {
-                        return Err(self.store_failed(work, &error));
+                        return Err(store_failed(work, &error));
                     }
                 }
             }
         }
+    }
+
+    /// Whether a delivery may take a claim over whose lease runs. Not while the queue is unhealthy: the owner
+    /// may be waiting for it, and one more sender helps nobody.
+    fn takes_over(&self, work: &Work) -> bool {
+        work.source.policy.in_flight == InFlightPolicy::TakeOver
+            && self.queue_answers.load(Ordering::Relaxed)
     }
 
     /// Sends until the queue confirms, with the same ids each time. The error says whether every attempt was
@@ -441,6 +417,8 @@ impl<B: Backend> Gateway<B> {
                 queue.send(message, &lease.span),
             )
             .await;
+            self.queue_answers
+                .store(matches!(sent, Ok(Ok(_))), Ordering::Relaxed);
             let error = match sent {
                 Ok(Ok(_)) => {
                     self.telemetry.step(Step::Enqueue, started.elapsed());
@@ -543,15 +521,19 @@ impl<B: Backend> Gateway<B> {
         }
         Outcome::Duplicate(claim.response.unwrap_or_else(|| work.response.clone()))
     }
-
-    fn store_failed(&self, work: &Work, error: &StoreError) -> Outcome {
-        let (tenant, source) = (&work.source.tenant, &work.source.name);
-        tracing::error!(%tenant, %source, delivery = %work.delivery.id, %error, "not accepted");
-        Outcome::Unavailable
-    }
 }
 
 impl Work {
+    /// Until when the delivery waits for another owner: a takeover needs time to send and answer.
+    fn waits_until(&self, takes_over: bool) -> Instant {
+        let for_sending = self.source.policy.answer_deadline / 2;
+        if takes_over {
+            self.deadline - for_sending
+        } else {
+            self.deadline
+        }
+    }
+
     /// What the first owner of an event sends with.
     fn first_grant(&self, queue: &str, now: u64) -> Grant {
         Grant {
@@ -581,6 +563,12 @@ impl Work {
     }
 }
 
+fn store_failed(work: &Work, error: &StoreError) -> Outcome {
+    let (tenant, source) = (&work.source.tenant, &work.source.name);
+    tracing::error!(%tenant, %source, delivery = %work.delivery.id, %error, "not accepted");
+    Outcome::Unavailable
+}
+
 /// The answer where neither the plugin nor the provider demands another.
 fn default_response(key: &EventKey, delivery: &Delivery, status: Option<u16>) -> Response {
     let body = serde_json::json!({
@@ -591,32 +579,6 @@ fn default_response(key: &EventKey, delivery: &Delivery, status: Option<u16>) ->
         status,
         headers: vec![("content-type".into(), "application/json".into())],
         body: body.to_string().into(),
-    }
-}
-
-/// A pause that doubles, up to a second.
-struct Backoff(Duration);
-
-/// The deadline has come.
-struct Late;
-
-impl Backoff {
-    fn new(first: Duration) -> Self {
-        Self(first)
-    }
-
-    async fn wait(&mut self) {
-        sleep(self.0).await;
-        self.0 = (self.0 * 2).min(Duration::from_secs(1));
-    }
-
-    /// Waits, unless the deadline has come; then not any longer than until it.
-    async fn before(&mut self, deadline: Instant) -> Result<(), Late> {
-        if Instant::now() >= deadline {
-            return Err(Late);
-        }
-        let _ = timeout_at(deadline, self.wait()).await;
-        Ok(())
     }
 }
 

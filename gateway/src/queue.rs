@@ -70,3 +70,9 @@ pub struct Held {
     /// The message.
     pub message: Message,
 }
+
+/// A queue that can be looked into without receiving from it.
+pub trait Browse: Send + Sync {
+    /// At most `limit` messages behind the place `after`, in their order.
+    fn list(&self, after: u64, limit: usize) -> Result<Vec<Held>, QueueError>;
+}

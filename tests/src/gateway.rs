@@ -1,23 +1,28 @@
 //! The real binary as a process on free ports, and a look at its queue through the admin listener.
 
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// Generous: a busy machine must not fail a test.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 /// A running gateway. Killed when it is dropped.
 pub struct Gateway {
     child: Child,
     stdout: BufReader<ChildStdout>,
+    /// Writes its log.
+    log: JoinHandle<()>,
     /// Where deliveries go.
     pub ingress: SocketAddr,
     /// Where health checks and metrics are.
@@ -82,14 +87,16 @@ impl Gateway {
     pub async fn start(directory: &Path, environment: &[(&str, &str)]) -> Result<Self, StartError> {
         let mut command = command(directory);
         command.arg("serve").envs(environment.iter().copied());
-        Self::spawn(command).await
+        Self::spawn(command, directory).await
     }
 
-    async fn spawn(mut command: Command) -> Result<Self, StartError> {
+    /// Runs a command that serves, and waits until it is ready. Its log goes to `log` in the directory.
+    pub async fn spawn(mut command: Command, directory: &Path) -> Result<Self, StartError> {
         let run = |source| StartError::Run {
             path: built("hookgate"),
             source,
         };
+        let log = open_log(directory).map_err(run)?;
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -111,13 +118,14 @@ impl Gateway {
             });
         };
         // Read on, or a full pipe would stop the gateway.
-        tokio::spawn(async move {
-            let mut sink = tokio::io::sink();
-            let _ = tokio::io::copy(&mut stderr, &mut sink).await;
+        let log = tokio::spawn(async move {
+            let mut log = tokio::fs::File::from_std(log);
+            let _ = tokio::io::copy(&mut stderr, &mut log).await;
         });
         Ok(Self {
             child,
             stdout,
+            log,
             ingress,
             admin,
         })
@@ -139,15 +147,23 @@ impl Gateway {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    /// Asks it to stop (SIGTERM) and waits.
-    pub async fn terminate(mut self) -> io::Result<ExitStatus> {
+    /// Sends it a signal, unless it has ended.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok());
-        if let Some(id) = id.and_then(rustix::process::Pid::from_raw) {
-            rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+        match id.and_then(Pid::from_raw) {
+            Some(id) => Ok(kill_process(id, signal)?),
+            None => Ok(()),
         }
+    }
+
+    /// Asks it to stop (SIGTERM) and waits. Its log is whole then.
+    pub async fn terminate(mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::TERM)?;
         let mut rest = String::new();
         let _ = self.stdout.read_to_string(&mut rest).await;
-        self.child.wait().await
+        let status = self.child.wait().await;
+        let _ = self.log.await;
+        status
     }
 
     /// Every message in the queue, in order.
@@ -171,9 +187,15 @@ impl Gateway {
     }
 }
 
-/// Of `ready: deliveries http://ADDRESS admin http://ADDRESS`.
+fn open_log(directory: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    options.open(directory.join("log"))
+}
+
+/// Of `ready: deliveries http[s]://ADDRESS admin http://ADDRESS`.
 fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
-    let mut urls = line.split("http://").skip(1);
+    let mut urls = line.split("://").skip(1);
     let mut next = || urls.next()?.split_whitespace().next()?.parse().ok();
     Some((next()?, next()?))
 }

@@ -9,7 +9,9 @@ use crate::provider::Signed;
 pub fn hmac_sha256_hex(secret: &str, pieces: &[&[u8]]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let mut context = hmac::Context::with_key(&key);
-    pieces.iter().for_each(|piece| context.update(piece));
+    for piece in pieces {
+        context.update(piece);
+    }
     HEXLOWER.encode(context.sign().as_ref())
 }
 

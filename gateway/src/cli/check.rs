@@ -7,6 +7,7 @@ use super::{CONFIG, OK};
 use crate::config::problem::KeyPath;
 use crate::config::secret::Process;
 use crate::config::{self, Problem, Problems};
+use crate::http::tls;
 use crate::plugin::Sandbox;
 use crate::telemetry::Telemetry;
 
@@ -23,6 +24,12 @@ pub(super) fn run(file: &Path, out: &mut dyn Write) -> u8 {
 fn problems(file: &Path) -> Result<Problems, Problems> {
     let loaded = config::load(file, &Process)?;
     let mut problems = loaded.problems.clone();
+    if let Some(Err(error)) = loaded.settings.tls.as_ref().map(tls::load) {
+        problems.add(Problem::error(
+            KeyPath::new(&["server", "tls_certificate"]),
+            error.to_string(),
+        ));
+    }
     let sandbox = match Sandbox::new(loaded.settings.plugin.clone()) {
         Ok(sandbox) => sandbox,
         Err(error) => {

@@ -8,10 +8,15 @@ use std::time::{Duration, UNIX_EPOCH};
 use clap::Subcommand;
 use serde_json::Value;
 
-use super::{FAILED, OK};
+use super::{CONFIG, FAILED, OK};
 use crate::config;
 use crate::config::secret::Process;
 use crate::http::client::{self, ClientError};
+
+/// Events that `tail` asks for at once.
+const PAGE: u16 = 500;
+/// How long `tail` waits before it looks for more.
+const POLL: Duration = Duration::from_millis(500);
 
 /// The commands on events.
 #[derive(Debug, Subcommand)]
@@ -27,6 +32,15 @@ pub enum EventsCommand {
         /// Show at most this many (at most 500)
         #[arg(long, default_value_t = 100)]
         limit: u16,
+    },
+    /// Print the events in the queue and those that come, one a line, until interrupted
+    Tail {
+        /// Where the admin listener is
+        #[command(flatten)]
+        admin: AdminAddress,
+        /// Begin behind this sequence
+        #[arg(long, default_value_t = 0)]
+        after: u64,
     },
     /// Show one event whole, as JSON
     Show {
@@ -55,9 +69,17 @@ enum EventsError {
     Config(config::Problems),
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error(
+        "the admin listener's port is 0 in {}: the system chose one when the gateway was started\n\
+         hint: `serve` printed its address then; name it with `--admin`",
+        _0.display()
+    )]
+    AnyPort(PathBuf),
     #[error("the gateway says: {0}")]
     Refused(String),
-    #[error("there is no event {0} in the queue")]
+    #[error(
+        "there is no event {0} in the queue\nhint: `hookgate events list` shows which there are"
+    )]
     NoEvent(u64),
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
@@ -71,10 +93,16 @@ pub(super) fn run(command: &EventsCommand, out: &mut dyn Write, err: &mut dyn Wr
             after,
             limit,
         } => list(admin, *after, *limit, out),
+        EventsCommand::Tail { admin, after } => tail(admin, *after, out),
         EventsCommand::Show { sequence, admin } => show(admin, *sequence, out),
     };
     match result {
         Ok(()) => OK,
+        // As `check` and `serve` report it.
+        Err(EventsError::Config(problems)) => {
+            let _ = writeln!(err, "{problems}");
+            CONFIG
+        }
         Err(error) => {
             let _ = writeln!(err, "error: {error}");
             FAILED
@@ -86,27 +114,40 @@ impl AdminAddress {
     fn resolve(&self) -> Result<SocketAddr, EventsError> {
         match self.admin {
             Some(address) => Ok(address),
-            None => config::load(&self.config, &Process)
-                .map(|loaded| loaded.settings.admin_listen)
-                .map_err(EventsError::Config),
+            None => self.configured(),
+        }
+    }
+
+    fn configured(&self) -> Result<SocketAddr, EventsError> {
+        let loaded = config::load(&self.config, &Process).map_err(EventsError::Config)?;
+        match loaded.settings.admin_listen {
+            address if address.port() == 0 => Err(EventsError::AnyPort(self.config.clone())),
+            address => Ok(address),
         }
     }
 
     fn events(&self, after: u64, limit: u16) -> Result<Vec<Value>, EventsError> {
-        let address = self.resolve()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let target = format!("/events?after={after}&limit={limit}");
-        let (status, body) = runtime.block_on(client::get(address, &target))?;
-        let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
-        match answer["events"].take() {
-            Value::Array(events) => Ok(events),
-            _ => Err(EventsError::Refused(match answer["error"].as_str() {
-                Some(error) => error.to_owned(),
-                None => status.to_string(),
-            })),
-        }
+        runtime()?.block_on(events(self.resolve()?, after, limit))
+    }
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// A page of the queue's events behind a sequence.
+async fn events(address: SocketAddr, after: u64, limit: u16) -> Result<Vec<Value>, EventsError> {
+    let target = format!("/events?after={after}&limit={limit}");
+    let (status, body) = client::get(address, &target).await?;
+    let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    match answer["events"].take() {
+        Value::Array(events) => Ok(events),
+        _ => Err(EventsError::Refused(match answer["error"].as_str() {
+            Some(error) => error.to_owned(),
+            None => status.to_string(),
+        })),
     }
 }
 
@@ -120,8 +161,26 @@ fn list(
     let rows: Vec<_> = events.iter().map(row).collect();
     let titles = ["SEQUENCE", "SENT", "SOURCE", "TYPE", "ID", "GROUP", "BYTES"].map(str::to_owned);
     write_table(&titles, &rows, out)?;
-    writeln!(out, "{} events", rows.len())?;
+    let plural = if rows.len() == 1 { "" } else { "s" };
+    writeln!(out, "{} event{plural}", rows.len())?;
     Ok(())
+}
+
+/// Ends only with an error, such as a reader of its output that is gone.
+fn tail(admin: &AdminAddress, mut after: u64, out: &mut dyn Write) -> Result<(), EventsError> {
+    let address = admin.resolve()?;
+    let runtime = runtime()?;
+    loop {
+        let events = runtime.block_on(events(address, after, PAGE))?;
+        for event in &events {
+            writeln!(out, "{}", row(event).join("  "))?;
+            after = event["sequence"].as_u64().unwrap_or(after).max(after);
+        }
+        out.flush()?;
+        if events.is_empty() {
+            runtime.block_on(tokio::time::sleep(POLL));
+        }
+    }
 }
 
 fn row(event: &Value) -> [String; 7] {

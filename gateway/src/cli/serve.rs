@@ -9,9 +9,10 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use super::{CONFIG, FAILED, OK};
-use crate::backend::{Backend, Browse, MemoryPair, Pair};
+use crate::backend::{Backend, MemoryPair, Pair};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::secret::Process;
 use crate::config::validate::BackendSettings;
@@ -20,6 +21,7 @@ use crate::embedded::Embedded;
 use crate::http::{self, Ingress, Readiness, admin::Admin};
 use crate::pipeline::Gateway;
 use crate::plugin::Sandbox;
+use crate::queue::Browse;
 use crate::queue::memory::MemoryQueue;
 use crate::store::memory::MemoryStore;
 use crate::telemetry::Telemetry;
@@ -75,6 +77,7 @@ pub(super) fn run(file: &Path, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
 
 struct Prepared {
     settings: Settings,
+    tls: Option<TlsAcceptor>,
     gateway: Arc<Gateway<Backends>>,
     /// Ends the sandboxes' clock when it is dropped.
     _sandbox: Sandbox,
@@ -88,6 +91,8 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     }
     log(&loaded.problems);
     let settings = loaded.settings.clone();
+    let tls = settings.tls.as_ref().map(http::tls::load).transpose();
+    let tls = tls.map_err(|error| Refusal(CONFIG, format!("error: {error}\n")))?;
     let sandbox = Sandbox::new(settings.plugin.clone()).map_err(|e| Refusal::because(&e))?;
     let (registry, problems) = loaded.plugins(&sandbox);
     log(&problems);
@@ -102,6 +107,7 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     gateway.tenants.store(Arc::new(tenants));
     Ok(Prepared {
         settings,
+        tls,
         gateway: Arc::new(gateway),
         _sandbox: sandbox,
     })
@@ -139,9 +145,9 @@ impl Prepared {
             .build();
         let runtime = runtime.map_err(|error| Refusal::because(&error))?;
         runtime.block_on(async {
-            let ingress = http::listen(self.settings.listen).await;
+            let ingress = http::listen(self.settings.listen, "server.listen").await;
             let ingress = ingress.map_err(|error| Refusal::because(&error))?;
-            let admin = http::listen(self.settings.admin_listen).await;
+            let admin = http::listen(self.settings.admin_listen, "admin.listen").await;
             let admin = admin.map_err(|error| Refusal::because(&error))?;
             let signals = Signals::new().map_err(|error| Refusal::because(&error))?;
             let at = |listener: &TcpListener| {
@@ -149,11 +155,11 @@ impl Prepared {
                     .local_addr()
                     .map_or_else(|_| "?".into(), |address| address.to_string())
             };
+            let scheme = if self.tls.is_some() { "https" } else { "http" };
+            let (ingress_at, admin_at) = (at(&ingress), at(&admin));
             let _ = writeln!(
                 out,
-                "ready: deliveries http://{} admin http://{}",
-                at(&ingress),
-                at(&admin)
+                "ready: deliveries {scheme}://{ingress_at} admin http://{admin_at}"
             );
             let _ = out.flush();
             self.serve_on(ingress, admin, signals).await
@@ -174,6 +180,7 @@ impl Prepared {
         let (stop_admin, admin_stopped) = watch::channel(());
         let deliveries = tokio::spawn(http::serve(
             ingress,
+            self.tls.clone(),
             Arc::new(Ingress::new(Arc::clone(&self.gateway), limits.clone())),
             limits.clone(),
             telemetry(),
@@ -181,6 +188,7 @@ impl Prepared {
         ));
         let operators = tokio::spawn(http::serve(
             admin,
+            None,
             Arc::new(Admin::new(
                 Arc::clone(&self.gateway),
                 Arc::clone(&readiness),
@@ -200,7 +208,11 @@ impl Prepared {
         };
         let drained = tokio::select! {
             drained = drained => drained,
-            () = signals.next() => return Err(Refusal(FAILED, "ended by a second signal\n".into())),
+            () = signals.next() => {
+                // Never closed, or a disk that hangs would keep the process.
+                std::mem::forget(Arc::clone(&self.gateway));
+                return Err(Refusal(FAILED, "ended by a second signal\n".into()));
+            }
         };
         drop(stop_admin);
         let _ = operators.await;

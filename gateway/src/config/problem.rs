@@ -266,6 +266,7 @@ pub(super) fn file_hint(error: &io::Error) -> &'static str {
             "check the path; one that is not absolute starts at the configuration file's directory"
         }
         ErrorKind::PermissionDenied => "let the gateway's user read it",
+        ErrorKind::NotADirectory => "name a directory, not a file",
         _ => "check what is there",
     }
 }

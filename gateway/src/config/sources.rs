@@ -26,6 +26,11 @@ pub trait Plugins {
 
     /// The names of all, in order.
     fn names(&self) -> Vec<&str>;
+
+    /// Whether files were found that are none.
+    fn any_refused(&self) -> bool {
+        false
+    }
 }
 
 impl Plugins for Registry {
@@ -36,6 +41,10 @@ impl Plugins for Registry {
 
     fn names(&self) -> Vec<&str> {
         self.names().collect()
+    }
+
+    fn any_refused(&self) -> bool {
+        !self.refused.is_empty()
     }
 }
 
@@ -129,7 +138,10 @@ fn prepare(
     let path = source.path();
     let Some(plugin) = plugins.plugin(&source.plugin) else {
         let what = format!("there is no plugin `{}`", source.plugin);
-        let hint = nearest(&source.plugin, "plugins", plugins.names());
+        let mut hint = nearest(&source.plugin, "plugins", plugins.names());
+        if plugins.any_refused() {
+            hint += "\nfiles were refused that may be it: see the warnings for `plugins.directory`";
+        }
         let mut problems = vec![Problem::error(path.then("plugin"), what).hint(hint)];
         problems.extend(unreadable(source, surroundings, &path));
         let policy = policy::policy(source, &Provider::default(), &settings.timing);

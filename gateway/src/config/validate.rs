@@ -16,6 +16,7 @@ use super::units::{Ttl, shown};
 use super::{Config, Kind, Source};
 use crate::crypto::KeyForm;
 use crate::delivery::{Name, Ordering};
+use crate::http::tls::TlsFiles;
 use crate::pipeline::Timing;
 use crate::tenants::{InFlightPolicy, NoEventId, SameIdOtherBody};
 use crate::{http, plugin};
@@ -30,6 +31,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where health checks and metrics are.
     pub admin_listen: SocketAddr,
+    /// The certificate and key for TLS.
+    pub tls: Option<TlsFiles>,
     /// What a connection may cost.
     pub http: http::Limits,
     /// How long to serve on after SIGTERM.
@@ -114,6 +117,7 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
     let settings = Settings {
         listen: address(&config.server.listen, "server", problems),
         admin_listen: address(&config.admin.listen, "admin", problems),
+        tls: tls(config, directory, problems),
         http: http_limits(config),
         drain_delay: config.server.drain_delay.0,
         plugin_directory: directory.join(&config.plugins.directory),
@@ -126,6 +130,23 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
     store_ttl(config, &settings.timing, problems);
     relations(&settings, problems);
     settings
+}
+
+/// The certificate and its key, which are of no use without each other.
+fn tls(config: &Config, directory: &Path, problems: &mut Problems) -> Option<TlsFiles> {
+    let server = &config.server;
+    let (given, missing) = match (&server.tls_certificate, &server.tls_key) {
+        (None, None) => return None,
+        (Some(certificate), Some(key)) => {
+            let (certificate, key) = (directory.join(certificate), directory.join(key));
+            return Some(TlsFiles { certificate, key });
+        }
+        (Some(_), None) => ("tls_certificate", "tls_key"),
+        (None, Some(_)) => ("tls_key", "tls_certificate"),
+    };
+    let what = format!("`server.{missing}` is missing, without which it is of no use");
+    problems.add_new(Problem::error(KeyPath::new(&["server", given]), what));
+    None
 }
 
 /// Refuses limits that would let nothing through.

@@ -7,9 +7,8 @@ use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::identity::MAX_BROKER_ID;
 use super::{Delivery, Event, EventId, EventKey};
@@ -89,12 +88,10 @@ pub struct Envelope<'a> {
 struct Context<'a> {
     v: u32,
     encoding: &'static str,
-    headers: &'a RawValue,
     received_at: u64,
-    delivery: String,
+    delivery: uuid::Uuid,
     plugin: PluginName<'a>,
     generation: u32,
-    flags: &'a [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
     sequence: Option<&'a str>,
 }
@@ -159,75 +156,73 @@ impl Envelope<'_> {
         value.to_str().ok().map(str::to_owned)
     }
 
-    /// The `hookgate` attribute. Headers are cut where they would pass its limit.
+    /// The `hookgate` attribute: JSON, written in one pass. Headers are cut where they would pass its limit.
     fn context(&self, encoding: &'static str) -> String {
-        let mut flags = Vec::new();
-        if self.possible_duplicate {
-            flags.push("possible-duplicate");
-        }
-        // What the rest needs with every flag set, so that adding one cannot pass the limit.
-        let rest = self
-            .context_with(encoding, "[]", &["possible-duplicate", "headers-cut"])
-            .len();
-        let (headers, cut) = self.headers_within(MAX_CONTEXT.saturating_sub(rest));
-        if cut {
-            flags.push("headers-cut");
-        }
-        self.context_with(encoding, &headers, &flags)
-    }
-
-    fn context_with(
-        &self,
-        encoding: &'static str,
-        headers: &str,
-        flags: &[&'static str],
-    ) -> String {
+        const LONGEST_END: &str = r#"],"flags":["possible-duplicate","headers-cut"]}"#;
         let sequence = self.event.sequence.as_deref().and_then(carried);
-        let context = serde_json::from_str(headers).map(|headers| Context {
+        let context = Context {
             v: CONTEXT_VERSION,
             encoding,
-            headers,
             received_at: self.delivery.received_at,
-            delivery: self.delivery.id.to_string(),
+            delivery: self.delivery.id,
             plugin: PluginName {
                 name: self.plugin,
                 version: self.plugin_version,
             },
             generation: self.generation,
-            flags,
             sequence: sequence.as_deref(),
-        });
-        // Strings and numbers always serialise.
-        context
-            .and_then(|context| serde_json::to_string(&context))
-            .unwrap_or_default()
+        };
+        let mut json = Vec::with_capacity(1024);
+        write_json(&mut json, &context);
+        json.pop();
+        json.extend_from_slice(b",\"headers\":[");
+        let is_cut = self.write_headers(&mut json, MAX_CONTEXT - LONGEST_END.len());
+        let flags = [
+            (self.possible_duplicate, "possible-duplicate"),
+            (is_cut, "headers-cut"),
+        ];
+        let flags = flags.into_iter().filter(|(set, _)| *set);
+        json.extend_from_slice(b"],\"flags\":");
+        write_json(&mut json, &flags.map(|(_, flag)| flag).collect::<Vec<_>>());
+        json.push(b'}');
+        // JSON is UTF-8.
+        String::from_utf8(json).unwrap_or_default()
     }
 
-    /// A JSON array of `[name, value]`, at most `limit` bytes beyond its brackets, and whether any was left out.
-    fn headers_within(&self, limit: usize) -> (String, bool) {
-        let mut json = String::from("[");
+    /// Writes `[name,value]` of each header that travels, up to `limit` bytes in all; says whether any was cut.
+    fn write_headers(&self, json: &mut Vec<u8>, limit: usize) -> bool {
+        let start = json.len();
         for (name, value) in &self.delivery.headers {
-            let is_signature = self
-                .signature_header
-                .is_some_and(|header| name.as_str().eq_ignore_ascii_case(header));
-            if is_signature || (self.withheld)(name) {
+            let signature = self.signature_header.unwrap_or_default();
+            if name.as_str().eq_ignore_ascii_case(signature) || (self.withheld)(name) {
                 continue;
             }
-            let value =
-                String::from_utf8_lossy(value.as_bytes()).replace(NONCHARACTERS, "\u{fffd}");
-            let pair = serde_json::to_string(&(name.as_str(), value)).unwrap_or_default();
-            if json.len() + pair.len() > limit {
-                json.push(']');
-                return (json, true);
+            let before = json.len();
+            if before > start {
+                json.push(b',');
             }
-            if json.len() > 1 {
-                json.push(',');
+            write_json(json, &(name.as_str(), header_text(value)));
+            if json.len() > limit {
+                json.truncate(before);
+                return true;
             }
-            json.push_str(&pair);
         }
-        json.push(']');
-        (json, false)
+        false
     }
+}
+
+/// Strings and numbers always serialise, and memory takes whatever is written to it.
+fn write_json(json: &mut Vec<u8>, value: &impl Serialize) {
+    let _ = serde_json::to_writer(json, value);
+}
+
+/// A header's value as text that a queue carries.
+fn header_text(value: &HeaderValue) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(value.as_bytes());
+    if text.is_ascii() || !text.contains(NONCHARACTERS) {
+        return text;
+    }
+    text.replace(NONCHARACTERS, "\u{fffd}").into()
 }
 
 impl Message {

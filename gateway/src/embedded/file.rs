@@ -52,7 +52,11 @@ pub enum OpenError {
         marker: PathBuf,
     },
     /// Made by another format.
-    #[error("{} says {found:?}, which this gateway does not read", marker.display())]
+    #[error(
+        "{} says {:?}, which this gateway does not read\n\
+         hint: start the version that wrote it, or give this one its own `store.path`",
+        marker.display(), found.trim_end()
+    )]
     Format {
         /// The marker.
         marker: PathBuf,
@@ -62,7 +66,7 @@ pub enum OpenError {
     /// The file is damaged.
     #[error(
         "{} is damaged: {reason}\n\
-         hint: nothing was changed; keep a copy and restore from a backup",
+         hint: its contents were not changed; keep a copy and restore from a backup",
         path.display()
     )]
     Damaged {

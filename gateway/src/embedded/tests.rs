@@ -249,7 +249,10 @@ async fn damage_is_an_error_or_leaves_every_message_as_it_was() {
     }
     fs::write(&path, b"not a database at all").unwrap();
     let refused = open(directory.path(), &clock).err().unwrap().to_string();
-    assert!(refused.contains("hint: nothing was changed"), "{refused}");
+    assert!(
+        refused.contains("hint: its contents were not changed"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]

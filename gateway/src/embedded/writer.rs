@@ -5,6 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use redb::{Database, Durability, ReadableTable};
@@ -59,7 +60,7 @@ impl Writer {
     }
 
     /// Starts the thread. It ends when the last sender is gone and all that waited is written.
-    pub(super) fn start(mut self, mut requests: mpsc::Receiver<Request>) {
+    pub(super) fn start(mut self, mut requests: mpsc::Receiver<Request>) -> JoinHandle<()> {
         let run = move || {
             let written = catch_unwind(AssertUnwindSafe(|| {
                 while let Some(first) = requests.blocking_recv() {
@@ -76,7 +77,7 @@ impl Writer {
         std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(run)
-            .expect("the system has no thread for the embedded store's writer");
+            .expect("the system has no thread for the embedded store's writer")
     }
 
     fn batch(&mut self, first: Request, requests: &mut mpsc::Receiver<Request>) {

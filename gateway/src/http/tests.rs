@@ -55,6 +55,10 @@ fn limits() -> Limits {
 }
 
 async fn rig(limits: Limits) -> Rig {
+    rig_with(limits, None).await
+}
+
+async fn rig_with(limits: Limits, tls: Option<TlsAcceptor>) -> Rig {
     let clock: SharedClock = Arc::new(SystemClock);
     let telemetry = Arc::new(Telemetry::default());
     let backend = MemoryPair::new(&clock, Duration::from_secs(300));
@@ -70,11 +74,13 @@ async fn rig(limits: Limits) -> Rig {
             .collect::<Tenants>(),
     ));
     let gateway = Arc::new(gateway);
-    let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listener = listen("127.0.0.1:0".parse().unwrap(), "server.listen")
+        .await
+        .unwrap();
     let address = listener.local_addr().unwrap();
     let ingress = Arc::new(Ingress::new(Arc::clone(&gateway), limits.clone()));
     let (stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(serve(listener, ingress, limits, telemetry, async {
+    tokio::spawn(serve(listener, tls, ingress, limits, telemetry, async {
         let _ = stopped.await;
     }));
     Rig {
@@ -340,10 +346,180 @@ async fn headers_are_seen_whatever_their_case_and_with_all_their_values() {
 #[tokio::test]
 async fn a_port_that_is_taken_is_told_with_a_hint() {
     let rig = rig(limits()).await;
-    let refused = listen(rig.address).await.unwrap_err().to_string();
+    let refused = listen(rig.address, "server.listen")
+        .await
+        .unwrap_err()
+        .to_string();
     let port = rig.address.port();
     assert!(
         refused.contains(&format!("another process has port {port}")),
         "{refused}"
     );
+}
+
+/// An HTTP/2 exchange on a stream that is ready for it.
+async fn deliver_http2<S>(stream: S, count: usize) -> Vec<u16>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let handshake =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+    let (sender, connection) = handshake.await.unwrap();
+    tokio::spawn(connection);
+    let streams: Vec<_> = (0..count)
+        .map(|n| {
+            let mut sender = sender.clone();
+            tokio::spawn(async move {
+                let body = http_body_util::Full::new(bytes::Bytes::from(format!("body {n}")));
+                let request = Request::post("https://localhost/in/t/s")
+                    .body(body)
+                    .unwrap();
+                sender
+                    .send_request(request)
+                    .await
+                    .unwrap()
+                    .status()
+                    .as_u16()
+            })
+        })
+        .collect();
+    let mut statuses = Vec::new();
+    for stream in streams {
+        statuses.push(stream.await.unwrap());
+    }
+    statuses
+}
+
+#[tokio::test]
+async fn http2_in_clear_carries_many_deliveries_on_one_connection() {
+    let roomy = Limits {
+        memory_budget: 1 << 20,
+        ..limits()
+    };
+    let rig = rig(roomy).await;
+    let stream = TcpStream::connect(rig.address).await.unwrap();
+    assert_eq!(deliver_http2(stream, 50).await, [202; 50]);
+    assert_eq!(rig.messages(), 50);
+}
+
+#[tokio::test]
+async fn an_http2_preface_that_comes_in_pieces_is_recognized_and_one_that_stalls_is_closed() {
+    let rig = rig(limits()).await;
+    let mut stream = TcpStream::connect(rig.address).await.unwrap();
+    for piece in [
+        b"PRI * HT".as_slice(),
+        b"TP/2.0\r\n\r\nSM\r\n\r\n",
+        b"\0\0\0\x04\0\0\0\0\0",
+    ] {
+        stream.write_all(piece).await.unwrap();
+        stream.flush().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut frame = [0; 9];
+    stream.read_exact(&mut frame).await.unwrap();
+    assert_eq!(frame[3], 4, "a SETTINGS frame");
+    let mut stalled = TcpStream::connect(rig.address).await.unwrap();
+    stalled.write_all(b"PRI * HT").await.unwrap();
+    assert_eq!(read_all(&mut stalled).await, "");
+    assert_eq!(
+        read_all(&mut TcpStream::connect(rig.address).await.unwrap()).await,
+        "",
+        "silent"
+    );
+}
+
+/// A certificate for localhost in files, and what trusts it.
+fn certificate(directory: &std::path::Path) -> (tls::TlsFiles, rustls::ClientConfig) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let files = tls::TlsFiles {
+        certificate: directory.join("certificate.pem"),
+        key: directory.join("key.pem"),
+    };
+    std::fs::write(&files.certificate, made.cert.pem()).unwrap();
+    std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    (files, client)
+}
+
+#[tokio::test]
+async fn tls_serves_http2_or_http1_as_the_client_asks() {
+    let directory = tempfile::tempdir().unwrap();
+    let (files, mut client) = certificate(directory.path());
+    let rig = rig_with(limits(), Some(tls::load(&files).unwrap())).await;
+    for (asks, gets) in [
+        (vec!["h2", "http/1.1"], "h2"),
+        (vec!["http/1.1"], "http/1.1"),
+    ] {
+        client.alpn_protocols = asks
+            .into_iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(client.clone()));
+        let stream = TcpStream::connect(rig.address).await.unwrap();
+        let name = "localhost".try_into().unwrap();
+        let mut stream = connector.connect(name, stream).await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(gets.as_bytes()));
+        if gets == "h2" {
+            assert_eq!(deliver_http2(stream, 3).await, [202; 3]);
+            continue;
+        }
+        let request = b"POST /in/t/s HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+        stream.write_all(request).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 202");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_its_handshake_is_closed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (files, _) = certificate(directory.path());
+    let rig = rig_with(limits(), Some(tls::load(&files).unwrap())).await;
+    assert_eq!(
+        read_all(&mut TcpStream::connect(rig.address).await.unwrap()).await,
+        ""
+    );
+    let answer = rig
+        .exchange(b"POST /in/t/s HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await;
+    assert!(
+        !answer.contains("HTTP/1.1"),
+        "in clear on a TLS port: {answer}"
+    );
+}
+
+#[test]
+fn certificates_and_keys_that_are_of_no_use_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let (files, _) = certificate(directory.path());
+    let (other, _) = {
+        let elsewhere = directory.path().join("other");
+        std::fs::create_dir(&elsewhere).unwrap();
+        certificate(&elsewhere)
+    };
+    let refused = |certificate: &std::path::Path, key: &std::path::Path| {
+        let files = tls::TlsFiles {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+        };
+        let error = tls::load(&files).err().unwrap().to_string();
+        error.replace(&*directory.path().to_string_lossy(), "DIR")
+    };
+    let missing = directory.path().join("missing.pem");
+    let table = [
+        refused(&missing, &files.key),
+        refused(&files.key, &files.key),
+        refused(&files.certificate, &missing),
+        refused(&files.certificate, &files.certificate),
+        refused(&files.certificate, &other.key),
+    ];
+    insta::assert_snapshot!(table.join("\n"));
 }

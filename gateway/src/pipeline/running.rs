@@ -9,11 +9,35 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use crate::outcome::Outcome;
 
+/// What a leader has come to.
+#[derive(Debug, Clone)]
+pub(super) enum Progress {
+    /// It works.
+    Working,
+    /// It waits for an owner in another process.
+    Waiting,
+    /// It is done.
+    Ended(Outcome),
+}
+
 /// An outcome to come.
-pub(super) type Awaited = watch::Receiver<Option<Outcome>>;
+pub(super) struct Awaited(watch::Receiver<Progress>);
+
+impl Awaited {
+    /// The outcome, or what the leader has come to at the deadline; none where it ended without an outcome.
+    pub(super) async fn by(mut self, deadline: Instant) -> Option<Progress> {
+        let ended = self
+            .0
+            .wait_for(|progress| matches!(progress, Progress::Ended(_)));
+        let ended = timeout_at(deadline, ended).await;
+        let ended = ended.map(|progress| progress.ok().map(|progress| progress.clone()));
+        ended.unwrap_or_else(|_| Some(self.0.borrow().clone()))
+    }
+}
 
 /// The running events by claim key.
 pub(super) struct Running {
@@ -22,7 +46,7 @@ pub(super) struct Running {
 }
 
 struct Leader {
-    outcome: Awaited,
+    progress: watch::Receiver<Progress>,
     body_sha256: String,
 }
 
@@ -57,13 +81,13 @@ impl Running {
     pub(super) fn enter(&self, key: &str, body_sha256: &str) -> Entered {
         match self.table.entry(key.to_owned()) {
             Entry::Occupied(leader) => Entered::Follower {
-                outcome: leader.get().outcome.clone(),
+                outcome: Awaited(leader.get().progress.clone()),
                 same_body: leader.get().body_sha256 == body_sha256,
             },
             Entry::Vacant(vacant) => {
-                let (publish, outcome) = watch::channel(None);
+                let (publish, progress) = watch::channel(Progress::Working);
                 vacant.insert(Leader {
-                    outcome: outcome.clone(),
+                    progress: progress.clone(),
                     body_sha256: body_sha256.to_owned(),
                 });
                 self.count.inc();
@@ -74,6 +98,7 @@ impl Running {
                     key: key.to_owned(),
                     publish,
                 };
+                let outcome = Awaited(progress);
                 Entered::Leader { place, outcome }
             }
         }
@@ -85,13 +110,18 @@ pub(super) struct Place {
     table: Arc<DashMap<String, Leader>>,
     count: Gauge,
     key: String,
-    publish: watch::Sender<Option<Outcome>>,
+    publish: watch::Sender<Progress>,
 }
 
 impl Place {
     /// Tells everybody who waits. The place is still held.
     pub(super) fn publish(&self, outcome: Outcome) {
-        self.publish.send_replace(Some(outcome));
+        self.publish.send_replace(Progress::Ended(outcome));
+    }
+
+    /// Another process's owner is at work on the event.
+    pub(super) fn waits(&self) {
+        self.publish.send_replace(Progress::Waiting);
     }
 }
 

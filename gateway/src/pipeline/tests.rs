@@ -5,12 +5,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 
 use super::*;
-use crate::backend::{Browse, MemoryPair};
+use crate::backend::MemoryPair;
 use crate::clock::{Clock as _, ManualClock};
 use crate::delivery::{Name, Ordering as Order, Rejection};
 use crate::embedded::Embedded;
 use crate::plugin::{Handled, Manifest, Plugin, Setup};
-use crate::queue::{Held, Sent};
+use crate::queue::{Browse, Held, Sent};
 use crate::store::memory::MemoryStore;
 use crate::telemetry::Telemetry;
 use crate::tenants::Policy;
@@ -409,7 +409,7 @@ impl EventQueue for Scripted {
         }
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "scripted"
     }
 }
@@ -519,4 +519,77 @@ async fn followers_of_a_leader_that_panics_are_told_to_come_again() {
     rig.clock.advance(Duration::from_secs(5));
     assert!(matches!(rig.deliver("{}").await, Outcome::Accepted(_)));
     assert!(rig.metric("hookgate_running_deliveries 0"));
+}
+
+impl Rig<MemoryPair> {
+    /// Another instance's claim of the event, its lease running.
+    async fn claimed_elsewhere(&self) -> Token {
+        let request = ClaimRequest {
+            key: "t.s.e1".into(),
+            token: Token::new(),
+            lease: Duration::from_secs(30),
+            group: "t.s.e1".into(),
+            queue: "memory".into(),
+            body_sha256: HEXLOWER.encode(&crypto::sha256(b"{}")),
+            ttl: Duration::from_secs(86_400),
+            take_over: None,
+        };
+        let claimed = self.gateway.backend.store.claim(&request).await.unwrap();
+        assert!(matches!(claimed, Claimed::Owner(_)));
+        request.token
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_of_an_event_in_flight_elsewhere_is_told_to_come_again_at_its_deadline() {
+    let rig = memory();
+    rig.claimed_elsewhere().await;
+    let started = Instant::now();
+    let (leader, follower) = tokio::join!(rig.deliver("{}"), rig.deliver("{}"));
+    assert_eq!((leader, follower), (Outcome::InFlight, Outcome::InFlight));
+    assert_eq!(started.elapsed(), rig.policy.answer_deadline);
+    assert!(rig.messages().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_that_waits_finds_the_other_owners_answer() {
+    let rig = memory();
+    let token = rig.claimed_elsewhere().await;
+    let settle = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let store = &rig.gateway.backend.store;
+        let mut claim = store.look("t.s.e1").await.unwrap().unwrap();
+        assert_eq!(claim.token, token);
+        claim.state = State::Accepted;
+        claim.response = Some(Response {
+            status: None,
+            headers: vec![],
+            body: "first".into(),
+        });
+        let key = "t.s.e1".to_owned();
+        store.settle(&Settlement { key, claim }).await.unwrap();
+    };
+    let (outcome, ()) = tokio::join!(rig.deliver("{}"), settle);
+    assert!(matches!(&outcome, Outcome::Duplicate(_)), "{outcome:?}");
+    assert_eq!(body(&outcome), "first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_never_comes_again_takes_the_claim_over_within_its_deadline() {
+    let mut rig = memory();
+    rig.policy.in_flight = InFlightPolicy::TakeOver;
+    let stale = rig.claimed_elsewhere().await;
+    let outcome = rig.deliver("{}").await;
+    assert!(matches!(outcome, Outcome::Accepted(_)), "{outcome:?}");
+    assert_eq!(rig.messages().len(), 1);
+    // The one that lost it cannot give it up any more.
+    let store = &rig.gateway.backend.store;
+    store
+        .release("t.s.e1", stale, Release::Delete)
+        .await
+        .unwrap();
+    assert_eq!(
+        store.look("t.s.e1").await.unwrap().unwrap().state,
+        State::Accepted
+    );
 }

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{EventQueue, Held, QueueError, Sent};
-use crate::backend::Browse;
+use super::{Browse, EventQueue, Held, QueueError, Sent};
 use crate::clock::{SharedClock, Span};
 use crate::delivery::Message;
 use crate::store::millis;

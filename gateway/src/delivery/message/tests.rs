@@ -105,7 +105,7 @@ fn a_second_generation_says_so_and_keeps_the_event_id() {
     assert_eq!(message.attribute("ce-id"), Some("evt-1"));
     let context = message.attribute("hookgate").unwrap();
     assert!(
-        context.contains(r#""generation":1,"flags":["possible-duplicate"]"#),
+        context.contains(r#""generation":1"#) && context.contains("possible-duplicate"),
         "{context}"
     );
 }
@@ -231,18 +231,21 @@ fn a_message_is_measured_with_its_attributes_against_the_queues_limit() {
     );
 }
 
+/// What makes a good message a bad one.
+type Spoil = fn(&mut Message);
+
 #[test]
 fn ids_bodies_and_attributes_that_a_queue_refuses_are_refused_first() {
     let (delivery, event, key) = (delivery(b"{}"), event(), key(None));
     let good = envelope(&delivery, &event, &key).message();
-    let bad: [(&str, fn(&mut Message)); 6] = [
+    let bad: [(&str, Spoil); 6] = [
         ("deduplication id", |m| m.deduplication_id = "x".repeat(129)),
         ("deduplication id", |m| m.deduplication_id = "a b".into()),
         ("group id", |m| m.group_id = String::new()),
         ("body", |m| m.body = Bytes::new()),
         ("body", |m| m.body = Bytes::from_static(b"\0")),
         ("attributes", |m| {
-            m.attributes.push(("empty".into(), String::new()))
+            m.attributes.push(("empty".into(), String::new()));
         }),
     ];
     for (part, spoil) in bad {

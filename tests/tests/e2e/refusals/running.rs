@@ -1,0 +1,106 @@
+//! Listeners that are taken, and commands that need a running gateway; and the help of every command.
+
+use std::net::TcpListener;
+
+use hookgate_tests::provider::Connection;
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{SECRET, configured, said, serving};
+use crate::world;
+
+/// The refusal of a gateway one of whose listeners another process has.
+async fn refused_port(section: &str) -> String {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("its address");
+    let free = format!("[{section}]\nlisten = \"127.0.0.1:0\"");
+    let head = world::head().replace(&free, &format!("[{section}]\nlisten = \"{address}\""));
+    let directory = configured(&head);
+    let text = said(directory.path(), &["serve"]).await;
+    text.replace(&address.port().to_string(), "PORT")
+}
+
+#[tokio::test]
+async fn a_taken_port_for_deliveries_is_refused() {
+    assert_snapshot!(refused_port("server").await);
+}
+
+#[tokio::test]
+async fn a_taken_port_for_operators_is_refused() {
+    assert_snapshot!(refused_port("admin").await);
+}
+
+#[tokio::test]
+async fn events_without_a_gateway_say_where_it_was_looked_for() {
+    let address = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().to_string()
+    };
+    let directory = world::directory();
+    let text = said(directory.path(), &["events", "list", "--admin", &address]).await;
+    assert_snapshot!(text.replace(&address, "ADDRESS"));
+}
+
+#[tokio::test]
+async fn events_of_a_port_that_nobody_knows_say_so() {
+    let directory = configured(&world::head());
+    assert_snapshot!(said(directory.path(), &["events", "list"]).await);
+}
+
+#[tokio::test]
+async fn events_with_a_bad_configuration_are_refused_as_check_refuses_it() {
+    let directory = configured("[admin]\nlistne = \"127.0.0.1:0\"\n");
+    assert_snapshot!(said(directory.path(), &["events", "list"]).await);
+}
+
+#[tokio::test]
+async fn events_are_listed_and_shown_and_an_unknown_one_is_refused() {
+    let directory = configured(&(world::head() + &world::orders("acme", "orders", "SECRET")));
+    let gateway = serving(directory.path()).await;
+    let mut connection = Connection::to(gateway.ingress);
+    for id in ["o-1", "o-2"] {
+        let order = world::order("acme/orders", SECRET, id, "c-1", "");
+        assert_eq!(connection.deliver(&order).await.unwrap().status, 202);
+    }
+    let admin = gateway.admin.to_string();
+    let ask = async |arguments: &[&str]| {
+        let all = [arguments, &["--admin", &admin]].concat();
+        said(directory.path(), &all).await.replace(&admin, "ADMIN")
+    };
+    let list = ask(&["events", "list"]).await;
+    let rest = ask(&["events", "list", "--after", "1", "--limit", "1"]).await;
+    let unknown = ask(&["events", "show", "99"]).await;
+    assert_snapshot!(list + &rest + &unknown);
+    let shown = ask(&["events", "show", "2"]).await;
+    let json = shown.split_once("--- standard output\n").unwrap().1;
+    let shown: Value = serde_json::from_str(json).unwrap();
+    assert_eq!(shown["attributes"]["ce-id"], "o-2");
+}
+
+#[tokio::test]
+async fn every_command_has_its_help() {
+    let directory = world::directory();
+    let commands: [&[&str]; 10] = [
+        &[],
+        &["serve"],
+        &["check"],
+        &["events"],
+        &["events", "list"],
+        &["events", "show"],
+        &["plugin"],
+        &["plugin", "build"],
+        &["plugin", "inspect"],
+        &["plugin", "test"],
+    ];
+    let mut text = String::new();
+    for command in commands {
+        text += &said(directory.path(), &[command, &["--help"]].concat()).await;
+        text.push('\n');
+    }
+    assert_snapshot!(text);
+}
+
+#[tokio::test]
+async fn a_command_that_is_none_is_refused() {
+    assert_snapshot!(said(world::directory().path(), &["sevre"]).await);
+}
