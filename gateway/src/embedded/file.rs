@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use redb::{Builder, Database, DatabaseError, StorageError};
@@ -13,6 +14,7 @@ use super::format::{RecordError, Tables, next_sequence};
 
 const DATABASE: &str = "hookgate.redb";
 const MARKER: &str = "FORMAT";
+const MARK: &str = "SEQUENCE";
 const MARKER_TEXT: &str = "Hookgate embedded store and queue, format 1\n";
 /// Pages that are kept in memory, in bytes.
 const CACHE: usize = 64 << 20;
@@ -63,6 +65,22 @@ pub enum OpenError {
         /// What it says.
         found: String,
     },
+    /// The file holds less than was acknowledged.
+    #[error(
+        "{} ends at message {held}, but message {last} was acknowledged: its last commits are damaged\n\
+         hint: keep a copy and restore from a backup; then, or if what is missing may be lost, remove {}",
+        path.display(), mark.display()
+    )]
+    Behind {
+        /// The database.
+        path: PathBuf,
+        /// Where the last sequence is noted.
+        mark: PathBuf,
+        /// The last message that was acknowledged.
+        last: u64,
+        /// The last message that is there.
+        held: u64,
+    },
     /// The file is damaged.
     #[error(
         "{} is damaged: {reason}\n\
@@ -90,16 +108,72 @@ fn hint(reason: &io::Error) -> &'static str {
     }
 }
 
+/// An open database.
+pub(super) struct Opened {
+    pub(super) database: Database,
+    /// The sequence of the next message.
+    pub(super) next: u64,
+    /// Where that is noted after each commit, if anywhere.
+    pub(super) mark: Option<Mark>,
+}
+
 /// Opens the database of this directory and checks every page of it; makes it where there has never been one.
-/// Says which sequence comes next.
-pub(super) fn open(directory: &Path) -> Result<(Database, u64), OpenError> {
+pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
     let database = open_file(directory)?;
-    match next_sequence(&database) {
-        Ok(next) => Ok((database, next)),
-        Err(error) => Err(OpenError::Damaged {
-            path: directory.join(DATABASE),
-            reason: error.to_string(),
+    let path = directory.join(DATABASE);
+    let next = next_sequence(&database).map_err(|error| OpenError::Damaged {
+        path: path.clone(),
+        reason: error.to_string(),
+    })?;
+    let mark_path = directory.join(MARK);
+    let mark = Mark::open(&mark_path).map_err(|reason| OpenError::Io {
+        path: mark_path.clone(),
+        reason,
+    })?;
+    match mark.next {
+        Some(marked) if marked > next => Err(OpenError::Behind {
+            path,
+            mark: mark_path,
+            last: marked - 1,
+            held: next - 1,
         }),
+        _ => Ok(Opened {
+            database,
+            next,
+            mark: Some(mark),
+        }),
+    }
+}
+
+/// The next sequence, noted in a file of its own after each commit. It is not synced: it may be behind the
+/// database, after a power cut, but never ahead of it. Where it is ahead, acknowledged commits are gone: the
+/// database takes a damaged last commit for one that was never finished.
+pub(super) struct Mark {
+    file: File,
+    next: Option<u64>,
+}
+
+impl Mark {
+    fn open(path: &Path) -> io::Result<Self> {
+        let mut options = File::options();
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        let mut bytes = [0; 8];
+        let next = match file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => Some(u64::from_be_bytes(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { file, next })
+    }
+
+    /// Notes the next sequence, behind the commit that made it so.
+    pub(super) fn set(&self, next: u64) -> io::Result<()> {
+        self.file.write_all_at(&next.to_be_bytes(), 0)
     }
 }
 

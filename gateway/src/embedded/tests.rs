@@ -328,8 +328,12 @@ async fn a_full_disk_refuses_until_there_is_room_and_loses_nothing() {
             let database = opened.map_err(|error| broken(error.to_string()))?;
             file::make_tables(&database).map_err(|error| broken(error.to_string()))?;
             let next = format::next_sequence(&database);
-            next.map(|next| (database, next))
-                .map_err(|error| broken(error.to_string()))
+            next.map(|next| Opened {
+                database,
+                next,
+                mark: None,
+            })
+            .map_err(|error| broken(error.to_string()))
         }
     };
     let shared: SharedClock = Arc::<ManualClock>::clone(&clock);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use redb::{Database, Durability, ReadableTable};
 use tokio::sync::mpsc;
 
+use super::file::{Mark, Opened};
 use super::format::{RecordError, Tables, encode_message};
 use super::{Opener, Request, Shared};
 use crate::backend::{Acceptance, Accepted};
@@ -32,6 +33,7 @@ pub(super) struct Writer {
     clock: SharedClock,
     window: Duration,
     next: u64,
+    mark: Option<Mark>,
     closed: Option<Closed>,
 }
 
@@ -48,6 +50,7 @@ impl Writer {
         clock: SharedClock,
         window: Duration,
         next: u64,
+        mark: Option<Mark>,
     ) -> Self {
         Self {
             opener,
@@ -55,6 +58,7 @@ impl Writer {
             clock,
             window,
             next,
+            mark,
             closed: None,
         }
     }
@@ -125,9 +129,13 @@ impl Writer {
             ));
         }
         match (self.opener)() {
-            Ok((database, next)) => {
+            Ok(Opened {
+                database,
+                next,
+                mark,
+            }) => {
                 tracing::warn!("the database is open again");
-                (self.next, self.closed) = (next, None);
+                (self.next, self.mark, self.closed) = (next, mark, None);
                 let database = Arc::new(database);
                 self.database.store(Some(Arc::clone(&database)));
                 Ok(database)
@@ -172,7 +180,12 @@ impl Writer {
         }
         failpoint::here(failpoint::INSIDE_COMMIT);
         transaction.commit()?;
-        self.next = next;
+        if next != self.next {
+            self.next = next;
+            if let Some(Err(error)) = self.mark.as_ref().map(|mark| mark.set(next)) {
+                tracing::warn!(%error, "the last sequence could not be noted");
+            }
+        }
         Ok(results)
     }
 

@@ -8,7 +8,7 @@ use hookgate_tests::provider::Connection;
 use insta::assert_snapshot;
 use tempfile::TempDir;
 
-use super::{ENVIRONMENT, SECRET, configured, said, serving};
+use super::{SECRET, configured, said, serving};
 use crate::world;
 
 fn config() -> String {
@@ -107,18 +107,11 @@ async fn a_flipped_bit_in_the_last_message_is_found_after_a_clean_stop() {
 }
 
 #[tokio::test]
-#[ignore = "a hole: after a SIGKILL, redb takes a damaged last commit for one that was never finished"]
 async fn a_flipped_bit_in_the_last_message_is_found_after_a_kill() {
     let (directory, gateway) = used().await;
     gateway.kill().await.unwrap();
     flip(&database(directory.path()), "o-19");
-    let started = Gateway::start(directory.path(), &ENVIRONMENT).await;
-    if let Ok(gateway) = started {
-        panic!(
-            "it starts, with {} of 20 events",
-            gateway.events().await.unwrap().len()
-        );
-    }
+    assert_snapshot!(said(directory.path(), &["serve"]).await);
 }
 
 #[tokio::test]
