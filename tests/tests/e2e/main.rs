@@ -6,4 +6,5 @@
 mod crash;
 mod drain;
 mod refusals;
+mod send;
 mod world;

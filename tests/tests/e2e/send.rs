@@ -1,12 +1,12 @@
 //! `hookgate send` against a running gateway: both are the real binary, on one configuration.
-//!
-//! Expects the development build and the plugins, as `make plugins` leaves them.
 
-#![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
-
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use hookgate_tests::gateway::{self, Gateway};
+use tempfile::TempDir;
+
+use crate::world;
 
 const SECRET: (&str, &str) = ("SEND_SECRET", "00112233445566778899aabbccddeeff");
 const PUBLIC: (&str, &str) = (
@@ -14,17 +14,7 @@ const PUBLIC: (&str, &str) = (
     "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=",
 );
 
-const CONFIG: &str = r#"
-[server]
-listen = "127.0.0.1:0"
-drain_delay = "0s"
-
-[admin]
-listen = "127.0.0.1:0"
-
-[plugins]
-directory = "PLUGINS"
-
+const SOURCES: &str = r#"
 [tenants.acme.sources.shopify]
 plugin = "shopify"
 secrets.secret = ["env:SEND_SECRET"]
@@ -47,6 +37,17 @@ public_url = "https://hooks.example/twilio"
 secrets.secret = ["env:SEND_SECRET"]
 "#;
 
+/// A configuration of all of them, and their plugins.
+fn configured() -> TempDir {
+    let directory = world::directory();
+    world::configure(directory.path(), &(world::head() + SOURCES)).unwrap();
+    for name in ["shopify", "slack", "standard-webhooks", "twilio"] {
+        let link = directory.path().join("plugins").join(name);
+        symlink(world::plugin(name), link.with_extension("wasm")).unwrap();
+    }
+    directory
+}
+
 /// Whether it exited with 0, and what it said on both outputs.
 async fn send(directory: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = gateway::command(directory);
@@ -60,10 +61,7 @@ async fn send(directory: &Path, arguments: &[&str]) -> (bool, String) {
 
 #[tokio::test]
 async fn what_is_sent_is_accepted_and_stands_in_the_queue() {
-    let directory = tempfile::tempdir().unwrap();
-    let plugins = gateway::plugins().canonicalize().unwrap();
-    let config = CONFIG.replace("PLUGINS", &plugins.to_string_lossy());
-    std::fs::write(directory.path().join("hookgate.toml"), config).unwrap();
+    let directory = configured();
     let gateway = Gateway::start(directory.path(), &[SECRET, PUBLIC])
         .await
         .unwrap();
@@ -84,10 +82,7 @@ async fn what_is_sent_is_accepted_and_stands_in_the_queue() {
 
 #[tokio::test]
 async fn what_cannot_be_sent_is_said_with_a_reason() {
-    let directory = tempfile::tempdir().unwrap();
-    let plugins = gateway::plugins().canonicalize().unwrap();
-    let config = CONFIG.replace("PLUGINS", &plugins.to_string_lossy());
-    std::fs::write(directory.path().join("hookgate.toml"), config).unwrap();
+    let directory = configured();
     let nobody = ["acme/nobody"];
     let asymmetric = ["acme/asymmetric"];
     let by_public_key = [
