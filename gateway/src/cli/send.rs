@@ -66,6 +66,11 @@ enum SendError {
     Sample(#[from] SampleError),
     #[error("reading {}: {reason}", path.display())]
     Body { path: PathBuf, reason: io::Error },
+    #[error(
+        "the gateway listens with TLS, which `send` does not speak\n\
+         hint: `--to http://HOST:PORT` names a listener without, of a gateway with the same secrets"
+    )]
+    Tls,
     #[error("`--to {0}` is no address\nhint: write it as http://HOST:PORT")]
     Address(String),
     #[error(transparent)]
@@ -120,6 +125,9 @@ impl SendCommand {
     fn target(&self) -> Result<Target, SendError> {
         let loaded = config::load(&self.config.config, &Process).map_err(SendError::Config)?;
         let sandbox = Sandbox::new(loaded.settings.plugin.clone())?;
+        if loaded.settings.tls.is_some() && self.to.is_none() {
+            return Err(SendError::Tls);
+        }
         let (registry, _) = loaded.plugins(&sandbox);
         let (plugin, setup) = self.source(&loaded, &registry)?;
         Ok(Target {

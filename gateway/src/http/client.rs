@@ -21,10 +21,10 @@ pub enum Listener {
 }
 
 impl Listener {
-    fn option(self) -> &'static str {
+    fn hint(self) -> &'static str {
         match self {
-            Self::Ingress => "--to",
-            Self::Admin => "--admin",
+            Self::Ingress => "`--to` or `--config` says where it listens",
+            Self::Admin => "`--admin` or `--config` says where its admin listener is",
         }
     }
 }
@@ -44,7 +44,7 @@ pub enum ClientError {
     /// Nobody listens there.
     #[error(
         "cannot reach {listener} at {address}: {reason}\n\
-         hint: is the gateway running? `{}` or `--config` says where it listens", listener.option()
+         hint: is the gateway running? {}", listener.hint()
     )]
     Connect {
         /// Which.

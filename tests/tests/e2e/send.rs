@@ -40,10 +40,10 @@ secrets.secret = ["env:SEND_SECRET"]
 /// A configuration of all of them, and their plugins.
 fn configured() -> TempDir {
     let directory = world::directory();
-    world::configure(directory.path(), &(world::head() + SOURCES)).unwrap();
+    world::configure(directory.path(), &(world::head() + SOURCES)).expect("a configuration");
     for name in ["shopify", "slack", "standard-webhooks", "twilio"] {
         let link = directory.path().join("plugins").join(name);
-        symlink(world::plugin(name), link.with_extension("wasm")).unwrap();
+        symlink(world::plugin(name), link.with_extension("wasm")).expect("a link");
     }
     directory
 }
@@ -52,9 +52,9 @@ fn configured() -> TempDir {
 async fn send(directory: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = gateway::command(directory);
     command.arg("send").args(arguments).envs([SECRET, PUBLIC]);
-    let output = command.output().await.unwrap();
+    let output = command.output().await.expect("the command");
     let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8(said).unwrap();
+    let said = String::from_utf8(said).expect("text");
     assert!(!said.contains(SECRET.1), "{said}");
     (output.status.success(), said)
 }
@@ -106,4 +106,15 @@ async fn what_cannot_be_sent_is_said_with_a_reason() {
         let (good, said) = send(directory.path(), arguments).await;
         assert!(!good && said.contains(reason), "{arguments:?}: {said}");
     }
+}
+
+#[tokio::test]
+async fn a_gateway_that_listens_with_tls_is_not_spoken_to_in_the_clear() {
+    let directory = configured();
+    let file = directory.path().join("hookgate.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let tls = "[server]\ntls_certificate = \"c.pem\"\ntls_key = \"k.pem\"";
+    std::fs::write(&file, config.replace("[server]", tls)).unwrap();
+    let (good, said) = send(directory.path(), &["acme/slack"]).await;
+    assert!(!good && said.contains("listens with TLS"), "{said}");
 }
