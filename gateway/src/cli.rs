@@ -5,6 +5,7 @@
 mod check;
 mod events;
 pub mod plugin;
+mod send;
 mod serve;
 
 use std::io::Write;
@@ -50,6 +51,8 @@ pub enum Command {
     /// Look into the queue of a running gateway, through its admin listener
     #[command(subcommand)]
     Events(events::EventsCommand),
+    /// Send a running gateway the sample of a source's plugin, signed with the source's secret
+    Send(send::SendCommand),
     /// Build, inspect and test plugins
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -69,6 +72,7 @@ pub fn run(command: Command, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
         Command::Serve(file) => serve::run(&file.config, out, err),
         Command::Check(file) => check::run(&file.config, out),
         Command::Events(command) => events::run(&command, out, err),
+        Command::Send(command) => send::run(&command, out, err),
         Command::Plugin(command) => match plugin::run(command, out, err) {
             Ok(finding) => finding.exit_code(),
             Err(error) => {

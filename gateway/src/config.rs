@@ -231,8 +231,9 @@ pub(crate) struct Source {
     /// file's end is dropped.
     pub secrets: BTreeMap<String, SecretRefs>,
     /// How the values of a secret become keys, by the secret's name: `"raw"` (its bytes), `"hex"`, `"base64"`,
-    /// `"whsec"` (base64 behind an optional `whsec_`), `"sha1"` or `"sha256"` (its digest). Default: as the
-    /// plugin says.
+    /// `"whsec"` (base64 behind an optional `whsec_`), `"whpk"` (a public key in base64 behind an optional
+    /// `whpk_`), `"sha1"` or `"sha256"` (its digest). What a public key decodes to is the raw key of Ed25519 or
+    /// of an uncompressed P-256 point, or DER. Default: as the plugin says.
     pub key_forms: BTreeMap<String, KeyForm>,
     /// The URL that the provider is told to call, exactly as it is told. Required where the provider signs it.
     pub public_url: Option<String>,

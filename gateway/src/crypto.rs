@@ -1,14 +1,18 @@
 //! Keys and verification: the only place that names `ring`.
 //!
 //! Keys are decoded strictly and refused by reason, never by value; nothing here prints one. Comparison is
-//! constant-time throughout: `ring`'s own, or equality of HMACs under a random key of this process.
+//! constant-time throughout: `ring`'s own, or equality of HMACs under a random key of this process. What is
+//! public is kept apart from what is secret: no MAC is ever keyed with a public key, which anyone could do.
+
+mod spki;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
 use data_encoding::{BASE64, BASE64_NOPAD, HEXLOWER_PERMISSIVE};
-use ring::{digest, hmac};
+use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
+use ring::{agreement, digest, hmac};
 use serde::Deserialize;
 
 /// The shortest key that is taken without `allow_weak_key`, in bytes.
@@ -111,10 +115,41 @@ pub enum KeyForm {
     Base64,
     /// Its bytes, written as base64 behind an optional `whsec_`.
     Whsec,
+    /// Its bytes, written as base64 behind an optional `whpk_`: a public key of Standard Webhooks.
+    Whpk,
     /// Its SHA-1 digest.
     Sha1,
     /// Its SHA-256 digest.
     Sha256,
+}
+
+impl KeyForm {
+    /// The key's bytes of a configured value.
+    fn decode(self, value: &[u8]) -> Result<Vec<u8>, KeyError> {
+        if value.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        if value.iter().all(u8::is_ascii_whitespace) {
+            return Err(KeyError::Blank);
+        }
+        if [b"${".as_slice(), b"$(", b"{{", b"%("]
+            .iter()
+            .any(|open| value.starts_with(open))
+        {
+            return Err(KeyError::Unexpanded);
+        }
+        match self {
+            Self::Raw => Ok(value.to_vec()),
+            Self::Hex => HEXLOWER_PERMISSIVE
+                .decode(value)
+                .map_err(|_| KeyError::NotHex),
+            Self::Base64 => base64(value),
+            Self::Whsec => base64(value.strip_prefix(b"whsec_").unwrap_or(value)),
+            Self::Whpk => base64(value.strip_prefix(b"whpk_").unwrap_or(value)),
+            Self::Sha1 => Ok(Hash::Sha1.of(value)),
+            Self::Sha256 => Ok(Hash::Sha256.of(value)),
+        }
+    }
 }
 
 /// Why a secret is no key. Never holds the value.
@@ -141,6 +176,182 @@ pub enum KeyError {
         /// The decoded key's length in bytes.
         length: usize,
     },
+    /// A public key was wanted.
+    #[error(transparent)]
+    Public(#[from] PublicKeyError),
+}
+
+/// Why bytes are no public key, or not the one that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PublicKeyError {
+    /// Of no known shape.
+    #[error(
+        "its {length} bytes are no public key: neither the 32 of Ed25519, nor the 65 of an uncompressed \
+         P-256 point, nor the DER of one of these or of RSA"
+    )]
+    NoKey {
+        /// The decoded length in bytes.
+        length: usize,
+    },
+    /// Not a point of its curve, or one under which anybody can sign.
+    #[error("it is not a {algorithm} key that anything could safely be verified with")]
+    Unsafe {
+        /// What its shape says it is.
+        algorithm: PublicAlgorithm,
+    },
+    /// An RSA key that is too weak or too large.
+    #[error("it is an RSA key of {bits} bits; 2048 to 8192 are taken")]
+    RsaSize {
+        /// The modulus's length in bits.
+        bits: usize,
+    },
+    /// A good key of another algorithm.
+    #[error("it is a key of {found}; the plugin verifies with {wanted}")]
+    Algorithm {
+        /// What it is.
+        found: PublicAlgorithm,
+        /// What it should be.
+        wanted: PublicAlgorithm,
+    },
+}
+
+/// What a public key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the variants are their names")]
+pub enum PublicAlgorithm {
+    Ed25519,
+    #[serde(rename = "ecdsa-p256")]
+    EcdsaP256,
+    Rsa,
+}
+
+impl fmt::Display for PublicAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ed25519 => "Ed25519",
+            Self::EcdsaP256 => "ECDSA P-256",
+            Self::Rsa => "RSA",
+        })
+    }
+}
+
+/// How a public-key signature is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants are their names")]
+pub enum Scheme {
+    Ed25519,
+    /// The signature is an ASN.1 DER sequence of two integers.
+    EcdsaP256Sha256Der,
+    /// The signature is the two integers, 32 bytes each.
+    EcdsaP256Sha256Fixed,
+    RsaPkcs1Sha1,
+    RsaPkcs1Sha256,
+    RsaPkcs1Sha512,
+    RsaPssSha256,
+}
+
+impl Scheme {
+    fn algorithm(self) -> PublicAlgorithm {
+        match self {
+            Self::Ed25519 => PublicAlgorithm::Ed25519,
+            Self::EcdsaP256Sha256Der | Self::EcdsaP256Sha256Fixed => PublicAlgorithm::EcdsaP256,
+            Self::RsaPkcs1Sha1
+            | Self::RsaPkcs1Sha256
+            | Self::RsaPkcs1Sha512
+            | Self::RsaPssSha256 => PublicAlgorithm::Rsa,
+        }
+    }
+
+    fn verification(self) -> &'static dyn VerificationAlgorithm {
+        match self {
+            Self::Ed25519 => &signature::ED25519,
+            Self::EcdsaP256Sha256Der => &signature::ECDSA_P256_SHA256_ASN1,
+            Self::EcdsaP256Sha256Fixed => &signature::ECDSA_P256_SHA256_FIXED,
+            Self::RsaPkcs1Sha1 => &signature::RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
+            Self::RsaPkcs1Sha256 => &signature::RSA_PKCS1_2048_8192_SHA256,
+            Self::RsaPkcs1Sha512 => &signature::RSA_PKCS1_2048_8192_SHA512,
+            Self::RsaPssSha256 => &signature::RSA_PSS_2048_8192_SHA256,
+        }
+    }
+}
+
+/// One active public key of a source.
+#[derive(Debug)]
+pub struct PublicKey {
+    algorithm: PublicAlgorithm,
+    bytes: Box<[u8]>,
+}
+
+impl PublicKey {
+    /// The key that a configured value stands for, of the wanted algorithm where one is. Takes raw bytes of
+    /// Ed25519 and of uncompressed P-256 points, and DER (SubjectPublicKeyInfo, or an RSA key alone).
+    pub fn decode(
+        form: KeyForm,
+        value: &[u8],
+        wanted: Option<PublicAlgorithm>,
+    ) -> Result<Self, KeyError> {
+        let decoded = form.decode(value)?;
+        let (found, bytes) = spki::read(&decoded)?;
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            return Err(PublicKeyError::Algorithm { found, wanted }.into());
+        }
+        let is_safe = match found {
+            PublicAlgorithm::Ed25519 => !is_of_small_order(bytes),
+            PublicAlgorithm::EcdsaP256 => is_on_p256(bytes),
+            PublicAlgorithm::Rsa => true,
+        };
+        if !is_safe {
+            return Err(PublicKeyError::Unsafe { algorithm: found }.into());
+        }
+        Ok(Self {
+            algorithm: found,
+            bytes: bytes.into(),
+        })
+    }
+}
+
+/// Whether an Ed25519 key is one of the few points under which signatures can be made without any secret;
+/// all zeros is among them. Compared without the sign of x, in canonical spellings and others.
+fn is_of_small_order(key: &[u8]) -> bool {
+    const ORDER_8: [&[u8]; 2] = [
+        b"\x26\xe8\x95\x8f\xc2\xb2\x27\xb0\x45\xc3\xf4\x89\xf2\xef\x98\xf0\
+          \xd5\xdf\xac\x05\xd3\xc6\x33\x39\xb1\x38\x02\x88\x6d\x53\xfc\x05",
+        b"\xc7\x17\x6a\x70\x3d\x4d\xd8\x4f\xba\x3c\x0b\x76\x0d\x10\x67\x0f\
+          \x2a\x20\x53\xfa\x2c\x39\xcc\xc6\x4e\xc7\xfd\x77\x92\xac\x03\x7a",
+    ];
+    let [first, middle @ .., last] = key else {
+        return false;
+    };
+    let last = last & 0x7f;
+    let all = |byte: u8| middle.iter().all(|b| *b == byte);
+    // y is 0 or 1; or -1, or 0 or 1 written with the prime added.
+    let is_low = *first <= 1 && last == 0 && all(0);
+    let is_high = (0xec..=0xee).contains(first) && last == 0x7f && all(0xff);
+    let is_order_8 = |y: &&[u8]| y[..31] == key[..31] && y[31] == last;
+    is_low || is_high || ORDER_8.iter().any(is_order_8)
+}
+
+/// Whether these are the coordinates of a point of the curve: key agreement takes no others.
+fn is_on_p256(point: &[u8]) -> bool {
+    let random = ring::rand::SystemRandom::new();
+    let own = agreement::EphemeralPrivateKey::generate(&agreement::ECDH_P256, &random)
+        .expect("the system has no random bytes");
+    let point = agreement::UnparsedPublicKey::new(&agreement::ECDH_P256, point);
+    agreement::agree_ephemeral(own, &point, |_| ()).is_ok()
+}
+
+/// Which of the public keys the signature fits, by its place; none where it fits none.
+pub fn verify_signature(
+    scheme: Scheme,
+    keys: &[PublicKey],
+    message: &[u8],
+    signature: &[u8],
+) -> Option<usize> {
+    keys.iter().position(|key| {
+        let verifier = UnparsedPublicKey::new(scheme.verification(), &key.bytes);
+        key.algorithm == scheme.algorithm() && verifier.verify(message, signature).is_ok()
+    })
 }
 
 /// One active value of a secret.
@@ -159,28 +370,7 @@ impl fmt::Debug for Key {
 impl Key {
     /// The key that a configured value stands for. A weak key is one shorter than [`MIN_KEY`].
     pub fn decode(form: KeyForm, value: &[u8], allow_weak: bool) -> Result<Self, KeyError> {
-        if value.is_empty() {
-            return Err(KeyError::Empty);
-        }
-        if value.iter().all(u8::is_ascii_whitespace) {
-            return Err(KeyError::Blank);
-        }
-        if [b"${".as_slice(), b"$(", b"{{", b"%("]
-            .iter()
-            .any(|open| value.starts_with(open))
-        {
-            return Err(KeyError::Unexpanded);
-        }
-        let bytes = match form {
-            KeyForm::Raw => value.to_vec(),
-            KeyForm::Hex => HEXLOWER_PERMISSIVE
-                .decode(value)
-                .map_err(|_| KeyError::NotHex)?,
-            KeyForm::Base64 => base64(value)?,
-            KeyForm::Whsec => base64(value.strip_prefix(b"whsec_").unwrap_or(value))?,
-            KeyForm::Sha1 => Hash::Sha1.of(value),
-            KeyForm::Sha256 => Hash::Sha256.of(value),
-        };
+        let bytes = form.decode(value)?;
         // A digest is as strong as what it was made of.
         let strength = bytes.len().min(value.len());
         match strength {
@@ -205,20 +395,43 @@ fn base64(value: &[u8]) -> Result<Vec<u8>, KeyError> {
         .map_err(|_| KeyError::NotBase64)
 }
 
-/// The secrets of a source by the manifest's names for them; several values of one are active at once while
-/// it is being rotated.
+/// The keys of a source by the manifest's names for them; several values of one are active at once while it
+/// is being rotated. Secrets and public keys never answer to one another's names.
 #[derive(Debug, Default)]
-pub struct Keyring(BTreeMap<String, Vec<Key>>);
+pub struct Keyring {
+    secrets: BTreeMap<String, Vec<Key>>,
+    public: BTreeMap<String, Vec<PublicKey>>,
+}
 
 impl Keyring {
-    /// Adds an active value.
-    pub fn add(&mut self, name: &str, key: Key) {
-        self.0.entry(name.to_owned()).or_default().push(key);
+    /// Makes a secret's name known, be there a value or not.
+    pub fn declare(&mut self, name: &str) {
+        self.secrets.entry(name.to_owned()).or_default();
     }
 
-    /// The active values; none where the name is not known.
+    /// Makes a public key's name known, be there a value or not.
+    pub fn declare_public(&mut self, name: &str) {
+        self.public.entry(name.to_owned()).or_default();
+    }
+
+    /// Adds an active value.
+    pub fn add(&mut self, name: &str, key: Key) {
+        self.secrets.entry(name.to_owned()).or_default().push(key);
+    }
+
+    /// Adds an active public key.
+    pub fn add_public(&mut self, name: &str, key: PublicKey) {
+        self.public.entry(name.to_owned()).or_default().push(key);
+    }
+
+    /// The active values; none where the name is not known as a secret's.
     pub fn get(&self, name: &str) -> Option<&[Key]> {
-        self.0.get(name).map(Vec::as_slice)
+        self.secrets.get(name).map(Vec::as_slice)
+    }
+
+    /// The active public keys; none where the name is not known as a public key's.
+    pub fn public(&self, name: &str) -> Option<&[PublicKey]> {
+        self.public.get(name).map(Vec::as_slice)
     }
 }
 
@@ -252,6 +465,11 @@ pub fn verify_mac(
 /// Which of the keys the value is; none where it is none of them.
 pub fn verify_token(keys: &[Key], value: &[u8]) -> Option<usize> {
     keys.iter().position(|key| equal(&key.bytes, value))
+}
+
+/// The MAC of a message. For who signs as a provider would; verification never takes this way.
+pub fn sign(mac: Mac, key: &Key, message: &[Piece<'_>]) -> Vec<u8> {
+    compute_mac(mac, key, message)
 }
 
 fn compute_mac(mac: Mac, key: &Key, message: &[Piece<'_>]) -> Vec<u8> {

@@ -11,6 +11,7 @@ mod host;
 mod json;
 pub mod manifest;
 pub mod registry;
+pub mod sample;
 mod sandbox;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use crate::crypto::Keyring;
 use crate::delivery::{Delivery, Verdict};
 
+pub use host::Asked;
 pub use manifest::Manifest;
 pub use sandbox::{Limits, Sandbox, SandboxError, WasmPlugin};
 

@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use crate::crypto::{Key, KeyError, KeyForm, Keyring};
+use crate::crypto::{Key, KeyError, KeyForm, Keyring, PublicKey};
 use crate::delivery::{Delivery, Event, RejectKind, Rejection, Response, Verdict};
 use crate::plugin::manifest::{SecretKind, SecretSpec};
 use crate::plugin::{Manifest, Plugin, Setup};
@@ -368,18 +368,7 @@ fn setup(
     preset: Option<&Preset>,
     notes: &mut Vec<String>,
 ) -> Result<Setup, String> {
-    let mut keys = Keyring::default();
-    let is_public = |spec: &&SecretSpec| spec.kind == SecretKind::PublicKey;
-    let secrets = vector
-        .secrets
-        .iter()
-        .zip(std::iter::repeat(manifest.secrets.first()));
-    let public = (vector.public_key.iter()).zip([manifest.secrets.iter().find(is_public)]);
-    for (value, spec) in secrets.chain(public) {
-        let spec = spec.ok_or("the manifest has no secret for the vector's")?;
-        let form = preset.and_then(|preset| preset.key_forms.get(&spec.name));
-        keys.add(&spec.name, key(*form.unwrap_or(&spec.form), value, notes)?);
-    }
+    let keys = keyring(manifest, vector, preset, notes)?;
     let options = options(vector, preset);
     // Refused for its setup, an invalid delivery would pass without having been looked at.
     let mut required = manifest.options.iter().filter(|spec| spec.required);
@@ -395,6 +384,32 @@ fn setup(
         options,
         public_url: Some(address(vector).0.to_owned()),
     })
+}
+
+fn keyring(
+    manifest: &Manifest,
+    vector: &Vector,
+    preset: Option<&Preset>,
+    notes: &mut Vec<String>,
+) -> Result<Keyring, String> {
+    let is_public = |spec: &&SecretSpec| spec.kind == SecretKind::PublicKey;
+    let form = |spec: &SecretSpec| {
+        let form = preset.and_then(|preset| preset.key_forms.get(&spec.name));
+        *form.unwrap_or(&spec.form)
+    };
+    let missing = "the manifest has no secret for the vector's";
+    let mut keys = manifest.keyring();
+    for value in &vector.secrets {
+        let spec = manifest.secrets.first().ok_or(missing)?;
+        keys.add(&spec.name, key(form(spec), value, notes)?);
+    }
+    if let Some(value) = &vector.public_key {
+        let spec = manifest.secrets.iter().find(is_public).ok_or(missing)?;
+        let key = PublicKey::decode(form(spec), value.as_bytes(), spec.algorithm);
+        let key = key.map_err(|error| format!("its public key is none: {error}"))?;
+        keys.add_public(&spec.name, key);
+    }
+    Ok(keys)
 }
 
 fn key(form: KeyForm, value: &str, notes: &mut Vec<String>) -> Result<Key, String> {

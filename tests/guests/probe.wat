@@ -18,6 +18,8 @@
 (import "host" "log" (func $log (param i32 i32 i32)))
 (import "host" "digest" (func $digest (param i32 i32 i32 i32)))
 (import "host" "verify-mac" (func $verify-mac (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
+(import "host" "verify-signature" (func $verify-signature
+  (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
 (import "host" "verify-token" (func $verify-token (param i32 i32 i32 i32) (result i32)))
 ;; The call's arguments in memory.
 (data (i32.const 0x1000) (;ARGUMENTS;))

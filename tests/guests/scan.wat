@@ -10,9 +10,11 @@
 (import "host" "option" (func $option (param i32 i32 i32)))
 (import "host" "digest" (func $digest (param i32 i32 i32 i32)))
 (import "host" "verify-mac" (func $verify-mac (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
+(import "host" "verify-signature" (func $verify-signature
+  (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
 (import "host" "verify-token" (func $verify-token (param i32 i32 i32 i32) (result i32)))
-;; A pointer, and a secret's name.
-(data (i32.const 0x1000) "/no/such/keysecret")
+;; A pointer, a secret's name, and a public key's.
+(data (i32.const 0x1000) "/no/such/keysecretpublic")
 ;; A message: the body, 12 bytes a segment.
 (data (i32.const 0x1100) (i32 1 0 0))
 (func (export "handle") (result i32)

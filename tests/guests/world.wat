@@ -19,6 +19,10 @@
     (type $mac-algorithm' (enum
       "hmac-sha1" "hmac-sha256" "hmac-sha384" "hmac-sha512" "sha1" "sha256" "sha384" "sha512"))
     (export "mac-algorithm" (type $mac-algorithm (eq $mac-algorithm')))
+    (type $signature-scheme' (enum
+      "ed25519" "ecdsa-p256-sha256-der" "ecdsa-p256-sha256-fixed"
+      "rsa-pkcs1-sha1" "rsa-pkcs1-sha256" "rsa-pkcs1-sha512" "rsa-pss-sha256"))
+    (export "signature-scheme" (type $signature-scheme (eq $signature-scheme')))
     (type $encoding' (enum "bytes" "hex" "hex-upper" "base64" "base64-url"))
     (export "encoding" (type $encoding (eq $encoding')))
     (type $body-digest' (record (field "algorithm" $digest-algorithm) (field "encoding" $encoding)))
@@ -29,6 +33,10 @@
     (export "segment" (type $segment (eq $segment')))
     (type $signature' (record (field "encoding" $encoding) (field "text" $bytes)))
     (export "signature" (type $signature (eq $signature')))
+    (type $jwks-key' (record (field "url" string) (field "id" string)))
+    (export "jwks-key" (type $jwks-key (eq $jwks-key')))
+    (type $key' (variant (case "named" string) (case "certificate-url" string) (case "jwks" $jwks-key)))
+    (export "key" (type $key (eq $key')))
     (type $mac-request' (record
       (field "algorithm" $mac-algorithm) (field "secret" string)
       (field "message" (list $segment)) (field "encoding" $encoding)))
@@ -56,6 +64,8 @@
   (alias export $types "json-error" (type $json-error))
   (alias export $types "digest-algorithm" (type $digest-algorithm))
   (alias export $types "mac-algorithm" (type $mac-algorithm))
+  (alias export $types "signature-scheme" (type $signature-scheme))
+  (alias export $types "key" (type $key))
   (alias export $types "segment" (type $segment))
   (alias export $types "signature" (type $signature))
   (alias export $types "verdict" (type $verdict))
@@ -85,12 +95,17 @@
   (import "hookgate:provider/verification@1.0.0" (instance $verification
     (export "digest-algorithm" (type $the-digest-algorithm (eq $digest-algorithm)))
     (export "mac-algorithm" (type $the-mac-algorithm (eq $mac-algorithm)))
+    (export "signature-scheme" (type $the-signature-scheme (eq $signature-scheme)))
+    (export "key" (type $the-key (eq $key)))
     (export "segment" (type $the-segment (eq $segment)))
     (export "signature" (type $the-signature (eq $signature)))
     (export "digest" (func
       (param "algorithm" $the-digest-algorithm) (param "message" (list $the-segment)) (result (list u8))))
     (export "verify-mac" (func
       (param "algorithm" $the-mac-algorithm) (param "secret" string) (param "message" (list $the-segment))
+      (param "signature" $the-signature) (result bool)))
+    (export "verify-signature" (func
+      (param "scheme" $the-signature-scheme) (param "key" $the-key) (param "message" (list $the-segment))
       (param "signature" $the-signature) (result bool)))
     (export "verify-token" (func (param "secret" string) (param "value" (list u8)) (result bool)))))
 
@@ -133,6 +148,7 @@
   (core func $log (canon lower (func $source "log") (memory $memory)))
   (core func $digest (canon lower (func $verification "digest") (memory $memory) (realloc $realloc)))
   (core func $verify-mac (canon lower (func $verification "verify-mac") (memory $memory)))
+  (core func $verify-signature (canon lower (func $verification "verify-signature") (memory $memory)))
   (core func $verify-token (canon lower (func $verification "verify-token") (memory $memory)))
 
   (core module $guest
@@ -156,6 +172,7 @@
       (export "log" (func $log))
       (export "digest" (func $digest))
       (export "verify-mac" (func $verify-mac))
+      (export "verify-signature" (func $verify-signature))
       (export "verify-token" (func $verify-token))))))
 
   (func (export "manifest") (result string)

@@ -21,6 +21,10 @@ pub struct Published {
     pub valid: bool,
     /// Whether its source takes any age.
     pub any_age: bool,
+    /// Whether it is an event, not a handshake.
+    pub is_event: bool,
+    /// The status that it gets where it is valid.
+    pub status: u16,
     /// The delivery.
     pub delivery: Signed,
     /// The source's part of the configuration.
@@ -54,8 +58,8 @@ pub fn load(plugins: &Path, plugin: &str, secrets: &Path) -> io::Result<Vec<Publ
     let vectors = vectors.as_array().cloned().unwrap_or_default();
     let publish = |(n, vector): (usize, &Value)| -> io::Result<Published> {
         let source = format!("{plugin}-{n}");
-        let names = write_secrets(vector, &source, secrets)?;
-        Ok(published(plugin, &source, vector, &options, &names))
+        let secrets = write_secrets(vector, &source, secrets)?;
+        Ok(published(plugin, &source, vector, &options, &secrets))
     };
     vectors.iter().enumerate().map(publish).collect()
 }
@@ -64,20 +68,45 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-fn write_secrets(vector: &Value, source: &str, directory: &Path) -> io::Result<Vec<String>> {
+/// Writes the values into files, and returns the configuration's lines that name them.
+fn write_secrets(vector: &Value, source: &str, directory: &Path) -> io::Result<String> {
     fs::create_dir_all(directory)?;
-    let secrets = vector["secrets"].as_array().cloned().unwrap_or_default();
-    let write = |(n, secret): (usize, &Value)| {
-        let name = format!("{source}-{n}");
-        // The gateway refuses empty keys; where one was published, the header is malformed anyway.
-        let secret = secret
-            .as_str()
-            .filter(|secret| !secret.is_empty())
-            .unwrap_or("stand-in");
-        fs::write(directory.join(&name), secret)?;
-        Ok(format!("\"file:secrets/{name}\""))
-    };
-    secrets.iter().enumerate().map(write).collect()
+    let mut lines = String::new();
+    let public = vector["public_key"].as_str().map(|key| vec![key]);
+    let secrets = vector["secrets"].as_array().into_iter().flatten();
+    let secrets = secrets.filter_map(Value::as_str).collect();
+    for (name, values) in [
+        ("secret", secrets),
+        ("public_key", public.unwrap_or_default()),
+    ] {
+        let mut files = Vec::new();
+        for (n, value) in values.into_iter().enumerate() {
+            let file = format!("{source}-{name}-{n}");
+            // The gateway refuses empty keys; where one was published, the header is malformed anyway.
+            let value = if value.is_empty() { "stand-in" } else { value };
+            fs::write(directory.join(&file), value)?;
+            files.push(format!("\"file:secrets/{file}\""));
+        }
+        if !files.is_empty() {
+            let _ = writeln!(lines, "secrets.{name} = [{}]", files.join(", "));
+        }
+    }
+    Ok(lines)
+}
+
+/// What no message can hold beside its attributes, in bytes.
+const TOO_LARGE: usize = 1 << 20;
+
+/// The status of a valid delivery: Slack shows what answers its forms, Twilio obeys it, so their plugins ask
+/// for another than the default.
+fn status(plugin: &str, vector: &Value, is_event: bool) -> u16 {
+    let is_form = text(&vector["headers"], "Content-Type").starts_with("application/x-www-form");
+    match plugin {
+        _ if body(vector).len() >= TOO_LARGE => 413,
+        "twilio" => 200,
+        "slack" if is_form || !is_event => 200,
+        _ => 202,
+    }
 }
 
 fn published(
@@ -85,7 +114,7 @@ fn published(
     source: &str,
     vector: &Value,
     options: &Value,
-    secrets: &[String],
+    secrets: &str,
 ) -> Published {
     let (scheme, provider) = (text(vector, "scheme"), text(vector, "provider"));
     let entry = [format!("{scheme}/{provider}"), scheme.to_owned()];
@@ -97,7 +126,7 @@ fn published(
     let any_age = valid || !text(vector, "notes").contains("old");
     let (url, query) = split_url(text(vector, "url"));
     let mut config = format!("[tenants.{TENANT}.sources.{source}]\nplugin = \"{plugin}\"\n");
-    let _ = writeln!(config, "secrets.secret = [{}]", secrets.join(", "));
+    config.push_str(secrets);
     let _ = writeln!(config, "allow_weak_key = true\nno_event_id = \"hash\"");
     if any_age {
         let _ = writeln!(config, "max_age = \"100years\"");
@@ -126,7 +155,10 @@ fn published(
     for (name, form) in forms {
         let _ = writeln!(config, "key_forms.{name} = {form}");
     }
+    let is_event = text(vector, "kind") != "handshake";
     Published {
+        is_event,
+        status: status(plugin, vector, is_event),
         title: format!("{scheme}/{provider}"),
         valid,
         any_age,
@@ -159,9 +191,10 @@ fn body(vector: &Value) -> Bytes {
             .unwrap_or_default()
             .into();
     }
-    let text = text(vector, "body");
-    let times = vector["body_repeat"]
-        .as_u64()
-        .and_then(|times| usize::try_from(times).ok());
-    text.repeat(times.unwrap_or(1)).into()
+    let repeat = &vector["body_repeat"];
+    if let Some(times) = repeat["times"].as_u64() {
+        let times = usize::try_from(times).unwrap_or_default();
+        return text(repeat, "text").repeat(times).into();
+    }
+    text(vector, "body").to_owned().into()
 }

@@ -12,8 +12,8 @@ use super::policy::{self, Provider};
 use super::problem::{KeyPath, Problem, Problems, Severity, file_hint, io_reason, nearest};
 use super::secret::{SecretRef, Surroundings};
 use super::validate::{Settings, SourceSettings};
-use crate::crypto::{Key, KeyError, KeyForm, Keyring};
-use crate::plugin::manifest::SecretKind;
+use crate::crypto::{Key, KeyError, KeyForm, Keyring, PublicKey};
+use crate::plugin::manifest::{SecretKind, SecretSpec};
 use crate::plugin::registry::Registry;
 use crate::plugin::{Manifest, Plugin, Sandbox, Setup};
 use crate::telemetry::Telemetry;
@@ -272,11 +272,31 @@ fn missing_secrets(
         .secrets
         .iter()
         .filter(|secret| secret.required && !source.secrets.contains_key(&secret.name));
-    missing_ones.map(|secret| {
+    let missing_ones = missing_ones.map(|secret| {
         let path = path.then("secrets").then(&secret.name);
         let example = format!("secrets.{} = [\"env:NAME\"]", secret.name);
         missing(path, &manifest.name, &secret.description, &example)
-    })
+    });
+    missing_ones.chain(no_secret(source, manifest, path))
+}
+
+/// Of secrets that are all optional, one at least must be there: without any, and without keys to be fetched,
+/// nothing could be authentic.
+fn no_secret(source: &SourceSettings, manifest: &Manifest, path: &KeyPath) -> Option<Problem> {
+    let specs = &manifest.secrets;
+    let is_served = |spec: &SecretSpec| spec.required || source.secrets.contains_key(&spec.name);
+    let fetches_keys = !manifest.key_hosts.is_empty();
+    if fetches_keys || specs.is_empty() || specs.iter().any(is_served) {
+        return None;
+    }
+    let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let names = names.join("`, `");
+    let what = format!(
+        "the plugin `{}` needs at least one of `{names}`",
+        manifest.name
+    );
+    let hint = format!("write it as secrets.{} = [\"env:NAME\"]", specs[0].name);
+    Some(Problem::error(path.then("secrets"), what).hint(hint))
 }
 
 /// Something that a plugin needs and the source lacks.
@@ -310,22 +330,24 @@ fn keyring(
     path: &KeyPath,
     problems: &mut Vec<Problem>,
 ) -> Keyring {
-    let mut keys = Keyring::default();
+    let mut keys = manifest.keyring();
     for (name, refs) in &source.secrets {
         let Some(spec) = manifest.secret(name) else {
             continue;
         };
         let form = source.key_forms.get(name).copied().unwrap_or(spec.form);
-        let weak = source.allow_weak_key || spec.kind == SecretKind::PublicKey;
+        let add = |keys: &mut Keyring, at| match spec.kind {
+            SecretKind::PublicKey => {
+                public_key(at, form, spec, surroundings).map(|key| keys.add_public(name, key))
+            }
+            SecretKind::Mac | SecretKind::Token => {
+                let key = key(at, form, source.allow_weak_key, surroundings);
+                key.map(|key| keys.add(name, key))
+            }
+        };
         let unusable: Vec<_> = refs
             .iter()
-            .filter_map(|at| match key(at, form, weak, surroundings) {
-                Ok(key) => {
-                    keys.add(name, key);
-                    None
-                }
-                Err(what) => Some(what),
-            })
+            .filter_map(|at| add(&mut keys, at).err())
             .collect();
         let path = path.then("secrets").then(name);
         problems.extend(
@@ -339,15 +361,28 @@ fn keyring(
 
 fn key(at: &SecretRef, form: KeyForm, weak: bool, from: &impl Surroundings) -> Result<Key, String> {
     let value = at.read(from)?;
-    Key::decode(form, value.expose(), weak).map_err(|error| {
-        let hint = match error {
-            KeyError::Empty | KeyError::Blank => "put the secret there, as the provider shows it",
-            KeyError::Unexpanded => "whatever should have put the secret there has not",
-            KeyError::NotHex | KeyError::NotBase64 => {
-                "if it has another form, say so in `key_forms`"
-            }
-            KeyError::TooShort { .. } => "let the provider make a longer one",
-        };
-        format!("{at} cannot be a key: {error}\nhint: {hint}")
-    })
+    Key::decode(form, value.expose(), weak).map_err(|error| no_key(at, error))
+}
+
+fn public_key(
+    at: &SecretRef,
+    form: KeyForm,
+    spec: &SecretSpec,
+    from: &impl Surroundings,
+) -> Result<PublicKey, String> {
+    let value = at.read(from)?;
+    let key = PublicKey::decode(form, value.expose(), spec.algorithm);
+    key.map_err(|error| no_key(at, error))
+}
+
+fn no_key(at: &SecretRef, error: KeyError) -> String {
+    let hint = match error {
+        KeyError::Empty | KeyError::Blank => "put the secret there, as the provider shows it",
+        KeyError::Unexpanded => "whatever should have put the secret there has not",
+        KeyError::NotHex | KeyError::NotBase64 | KeyError::Public(_) => {
+            "if it has another form, say so in `key_forms`"
+        }
+        KeyError::TooShort { .. } => "let the provider make a longer one",
+    };
+    format!("{at} cannot be a key: {error}\nhint: {hint}")
 }

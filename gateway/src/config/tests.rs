@@ -112,10 +112,15 @@ impl Plugins for Catalogue {
             }
             "sns" => {
                 r#""signed_time": "event", "retry_window_s": 2000000, "needs_public_url": true,
+                "key_hosts": ["sns.example"],
                 "secrets": [{"name": "token", "kind": "token", "form": "hex", "required": false}]"#
             }
             "vague" => {
                 r#""retry_window_s": 3600, "sample": {"method": "POST", "headers": [["X-Time", "{timestamp}"]]}"#
+            }
+            "either" => {
+                r#""secrets": [{"name": "secret", "kind": "mac", "form": "whsec", "required": false},
+                {"name": "key", "kind": "public-key", "form": "whpk", "algorithm": "ed25519", "required": false}]"#
             }
             _ => return None,
         };
@@ -280,6 +285,55 @@ claim_ttl = \"1h\"
 public_url = \"hooks.example.com/in/acme/vague\"
 ";
     insta::assert_snapshot!(World::of(text).report());
+}
+
+/// A source of a plugin that verifies with a secret or a public key.
+fn either(lines: &str) -> World {
+    let text = format!("[tenants.a.sources.s]\nplugin = \"either\"\n{lines}\n");
+    World::of(&text)
+}
+
+#[test]
+fn of_optional_secrets_one_is_needed_and_any_will_do() {
+    let report = either("").report();
+    let what =
+        "tenants.a.sources.s.secrets: the plugin `either` needs at least one of `secret`, `key`";
+    assert!(report.contains(what), "{report}");
+    let key = "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=";
+    let world = either("secrets.key = [\"env:PUBLIC\"]").variable("PUBLIC", key);
+    let tenants = world.tenants();
+    let source = tenants.find("a", "s").unwrap();
+    let keys = &source.state.as_ref().unwrap().setup.keys;
+    assert_eq!(keys.public("key").unwrap().len(), 1);
+    assert_eq!(
+        keys.get("secret").map(<[_]>::len),
+        Some(0),
+        "known, but empty"
+    );
+}
+
+#[test]
+fn a_public_key_that_is_none_is_told_by_reason_and_never_shown() {
+    let cases = [
+        ("whpk_c2hvcnQ=", "its 5 bytes are no public key"),
+        (
+            "whpk_not base64",
+            "it is not base64, which its form demands",
+        ),
+        (
+            "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEf83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEXH8UTNG72bfocs3+257rn0s2ldbqkLJK2KRiMohYjlrQ==",
+            "it is a key of ECDSA P-256; the plugin verifies with Ed25519",
+        ),
+    ];
+    for (value, reason) in cases {
+        let world = either("secrets.key = [\"env:PUBLIC\"]").variable("PUBLIC", value);
+        let report = world.report();
+        assert!(
+            report.contains(&format!("env:PUBLIC cannot be a key: {reason}")),
+            "{report}"
+        );
+        assert!(!report.contains(value), "{report}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use wasmtime::{ResourceLimiter, StoreContextMut, Trap};
 use super::json::{self, LookupError};
 use super::sandbox::Limits;
 use super::{Fault, Setup};
-use crate::crypto::{self, Hash, Key, Mac, Piece};
+use crate::crypto::{self, Hash, Key, Mac, Piece, PublicKey, Scheme};
 use crate::delivery::{Delivery, Event, RejectKind, Rejection, Response, Verdict};
 use crate::encoding::Encoding;
 
@@ -37,6 +37,8 @@ const CALL: u64 = 200;
 const ITEM: usize = 64;
 /// What setting up a MAC costs, in units of fuel, beside its bytes.
 const MAC: usize = 1_000;
+/// What checking a public-key signature costs, in units of fuel, beside its bytes.
+const SIGNATURE: usize = 100_000;
 /// Lines that one delivery may log, and the bytes of each.
 const LOG_LINES: u32 = 8;
 const LOG_BYTES: usize = 512;
@@ -47,6 +49,8 @@ pub(super) struct Call {
     setup: Arc<Setup>,
     pub(super) guard: Guard,
     pub(super) matched: Option<(String, usize)>,
+    /// What was asked of the host, where the call is a rehearsal; deliveries keep no such record.
+    pub(super) asked: Option<Vec<Asked>>,
     logged: u32,
 }
 
@@ -57,9 +61,34 @@ impl Call {
             setup,
             guard: Guard::new(limits),
             matched: None,
+            asked: None,
             logged: 0,
         }
     }
+
+    fn note(&mut self, asked: impl FnOnce() -> Asked) {
+        if let Some(all) = &mut self.asked {
+            all.push(asked());
+        }
+    }
+}
+
+/// A verification that a plugin asked for while it was rehearsing.
+#[derive(Debug)]
+pub enum Asked {
+    /// A MAC.
+    Mac {
+        /// The secret's name.
+        secret: String,
+        /// How the signature is written.
+        encoding: Encoding,
+        /// What would have fitted under the first active value; none where there is no value.
+        fitting: Option<Vec<u8>>,
+    },
+    /// A token, under this secret's name.
+    Token(String),
+    /// A signature that only the provider's private key makes, under this public key's name.
+    PublicKey(String),
 }
 
 /// The delivery that a plugin sees while it is asked for its manifest.
@@ -358,14 +387,22 @@ fn add_verification(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             let setup = Arc::clone(&cx.data().setup);
             let keys = keys(&setup, &secret)?;
             charge(&mut cx, secret.len() + keys.len() * (value.len() + MAC))?;
+            cx.data_mut().note(|| Asked::Token(secret.clone()));
             let place = crypto::verify_token(keys, &value);
             Ok((remember(&mut cx, secret, place),))
         },
     )?;
     to.func_wrap(
         "verify-signature",
-        |_: Context<'_>, r: SignatureRequest| -> HostResult<bool> {
-            Err(not_supported(format!("verify-signature with {:?}", r.0)))
+        |mut cx: Context<'_>, request: SignatureRequest| -> HostResult<_> {
+            let (scheme, key, message, signature) = request;
+            Ok((verify_signature(
+                &mut cx,
+                scheme.into(),
+                key,
+                &message,
+                &signature,
+            )?,))
         },
     )?;
     to.func_wrap(
@@ -482,9 +519,66 @@ fn verify_mac(
     let arguments = secret.len() + signature.text.len();
     charge(context, keys.len() * (length + MAC) + arguments)?;
     let pieces: Vec<_> = parts.iter().map(Part::piece).collect();
-    let signature = Encoding::from(signature.encoding).decode(&signature.text);
+    let encoding = Encoding::from(signature.encoding);
+    context.data_mut().note(|| Asked::Mac {
+        secret: secret.clone(),
+        encoding,
+        fitting: keys.first().map(|key| crypto::sign(mac, key, &pieces)),
+    });
+    let signature = encoding.decode(&signature.text);
     let place = signature.and_then(|signature| crypto::verify_mac(mac, keys, &pieces, &signature));
     Ok(remember(context, secret, place))
+}
+
+fn public_keys<'a>(setup: &'a Setup, name: &str) -> Result<&'a [PublicKey], Fault> {
+    let unknown = || {
+        refused(format!(
+            "it names the public key {name:?}, which the source does not have"
+        ))
+    };
+    setup.keys.public(name).ok_or_else(unknown)
+}
+
+fn verify_signature(
+    context: &mut Context<'_>,
+    scheme: Scheme,
+    key: wit::Key,
+    message: &[wit::Segment],
+    signature: &wit::Signature,
+) -> wasmtime::Result<bool> {
+    let wit::Key::Named(name) = key else {
+        return Err(not_supported("verify-signature with a key by URL".into()));
+    };
+    if message.iter().any(|s| matches!(s, wit::Segment::Secret(_))) {
+        return Err(refused("what a public key signs holds no secret".into()).into());
+    }
+    let call = Shared::of(context, message);
+    let keys = public_keys(&call.setup, &name)?;
+    let parts = call.parts(context, message, None)?;
+    let length: usize = parts.iter().map(Part::length).sum();
+    let arguments = name.len() + signature.text.len();
+    // Once to put the pieces together, and once for every key.
+    charge(
+        context,
+        length + keys.len() * (length + SIGNATURE) + arguments,
+    )?;
+    context.data_mut().note(|| Asked::PublicKey(name.clone()));
+    let message = whole(&parts);
+    let signature = Encoding::from(signature.encoding).decode(&signature.text);
+    let place = signature
+        .and_then(|signature| crypto::verify_signature(scheme, keys, &message, &signature));
+    Ok(remember(context, name, place))
+}
+
+fn whole<'a>(parts: &'a [Part<'_>]) -> Cow<'a, [u8]> {
+    let bytes = |part: &'a Part<'_>| match part {
+        Part::Bytes(bytes) => &**bytes,
+        Part::ThisKey | Part::Key(_) => &[],
+    };
+    match parts {
+        [one] => bytes(one).into(),
+        many => many.iter().map(bytes).collect::<Vec<_>>().concat().into(),
+    }
 }
 
 fn digest(
@@ -745,6 +839,20 @@ impl From<wit::MacAlgorithm> for Mac {
             wit::MacAlgorithm::Sha256 => Self::Plain(Hash::Sha256),
             wit::MacAlgorithm::Sha384 => Self::Plain(Hash::Sha384),
             wit::MacAlgorithm::Sha512 => Self::Plain(Hash::Sha512),
+        }
+    }
+}
+
+impl From<wit::SignatureScheme> for Scheme {
+    fn from(scheme: wit::SignatureScheme) -> Self {
+        match scheme {
+            wit::SignatureScheme::Ed25519 => Self::Ed25519,
+            wit::SignatureScheme::EcdsaP256Sha256Der => Self::EcdsaP256Sha256Der,
+            wit::SignatureScheme::EcdsaP256Sha256Fixed => Self::EcdsaP256Sha256Fixed,
+            wit::SignatureScheme::RsaPkcs1Sha1 => Self::RsaPkcs1Sha1,
+            wit::SignatureScheme::RsaPkcs1Sha256 => Self::RsaPkcs1Sha256,
+            wit::SignatureScheme::RsaPkcs1Sha512 => Self::RsaPkcs1Sha512,
+            wit::SignatureScheme::RsaPssSha256 => Self::RsaPssSha256,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::crypto::KeyForm;
+use crate::crypto::{KeyForm, Keyring, PublicAlgorithm};
 
 /// A plugin's manifest.
 #[derive(Debug, Clone, Deserialize)]
@@ -107,7 +107,9 @@ pub struct SecretSpec {
     /// How the configured value becomes a key, unless the source says otherwise.
     #[serde(default)]
     pub form: KeyForm,
-    /// Whether the source is of no use without it.
+    /// What a public key must be for; none where any will do.
+    pub algorithm: Option<PublicAlgorithm>,
+    /// Whether the source is of no use without it. Where none of several is required, one of them is.
     #[serde(default = "yes")]
     pub required: bool,
     /// What it is, and where the provider shows it.
@@ -134,7 +136,9 @@ pub struct OptionSpec {
     pub description: String,
 }
 
-/// A request as the provider would send it, with `{id}`, `{timestamp}` and `{signature:hex|base64}` to fill in.
+/// A request as the provider would send it, with `{id}`, `{timestamp}` (seconds since 1970),
+/// `{signature:hex}` or `{signature:base64}` to fill in. Generic plugins have `{option:NAME}` and `{signature}`,
+/// which is encoded as the plugin asks for.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Sample {
     /// The method.
@@ -180,6 +184,18 @@ impl Manifest {
     /// The specification of a secret.
     pub fn secret(&self, name: &str) -> Option<&SecretSpec> {
         self.secrets.iter().find(|secret| secret.name == name)
+    }
+
+    /// A keyring that knows every name of the manifest, without a value yet.
+    pub fn keyring(&self) -> Keyring {
+        let mut keys = Keyring::default();
+        for secret in &self.secrets {
+            match secret.kind {
+                SecretKind::PublicKey => keys.declare_public(&secret.name),
+                SecretKind::Mac | SecretKind::Token => keys.declare(&secret.name),
+            }
+        }
+        keys
     }
 
     /// Whether the provider sends the event again after this answer.

@@ -13,7 +13,7 @@ use wasmtime::{
     Cache, CacheConfig, Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
 };
 
-use super::host::{self, Call, bindings};
+use super::host::{self, Asked, Call, bindings};
 use super::manifest::ManifestError;
 use super::{Fault, Handled, Manifest, Plugin, Setup};
 use crate::delivery::Delivery;
@@ -324,6 +324,44 @@ impl WasmPlugin {
             .map_err(|error| self.fault(&error, &mut store))
     }
 
+    /// Decides about a delivery and tells what was asked of the host meanwhile, with the MACs that would have
+    /// fitted. For whoever owns the secrets and signs a request of their own.
+    pub fn rehearse(
+        &self,
+        delivery: &Arc<Delivery>,
+        setup: &Arc<Setup>,
+    ) -> Result<(Handled, Vec<Asked>), Fault> {
+        let mut call = Call::new(Arc::clone(delivery), Arc::clone(setup), &self.limits);
+        call.asked = Some(Vec::new());
+        let (handled, mut call) = self.call(call)?;
+        Ok((handled, call.asked.take().unwrap_or_default()))
+    }
+
+    fn call(&self, call: Call) -> Result<(Handled, Call), Fault> {
+        let slots = self.limits.concurrent_calls;
+        let _slot = self
+            .slots
+            .try_acquire()
+            .map_err(|_| Fault::NoSlot { slots })?;
+        let mut store = self.store(call)?;
+        let provider = self
+            .pre
+            .instantiate(&mut store)
+            .map_err(|error| self.fault(&error, &mut store))?;
+        let verdict = provider
+            .call_handle(&mut store)
+            .map_err(|error| self.fault(&error, &mut store))?;
+        let verdict = host::verdict(verdict)?;
+        let left = store.get_fuel().unwrap_or(0);
+        let mut call = store.into_data();
+        let handled = Handled {
+            verdict,
+            key: call.matched.take(),
+            fuel: self.limits.fuel.saturating_sub(left),
+        };
+        Ok((handled, call))
+    }
+
     /// What ended a call.
     fn fault(&self, error: &wasmtime::Error, store: &mut Store<Call>) -> Fault {
         host::fault(error, &self.limits, &store.data().guard)
@@ -336,30 +374,8 @@ impl Plugin for WasmPlugin {
     }
 
     fn handle(&self, delivery: &Arc<Delivery>, setup: &Arc<Setup>) -> Result<Handled, Fault> {
-        let slots = self.limits.concurrent_calls;
-        let _slot = self
-            .slots
-            .try_acquire()
-            .map_err(|_| Fault::NoSlot { slots })?;
         let call = Call::new(Arc::clone(delivery), Arc::clone(setup), &self.limits);
-        let mut store = self.store(call)?;
-        let provider = self
-            .pre
-            .instantiate(&mut store)
-            .map_err(|error| self.fault(&error, &mut store))?;
-        let verdict = provider
-            .call_handle(&mut store)
-            .map_err(|error| self.fault(&error, &mut store))?;
-        let verdict = host::verdict(verdict)?;
-        let fuel = self
-            .limits
-            .fuel
-            .saturating_sub(store.get_fuel().unwrap_or(0));
-        Ok(Handled {
-            verdict,
-            key: store.data_mut().matched.take(),
-            fuel,
-        })
+        self.call(call).map(|(handled, _)| handled)
     }
 }
 

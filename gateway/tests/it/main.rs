@@ -3,3 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 mod plugins;
+mod providers;
+mod samples;

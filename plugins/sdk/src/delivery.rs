@@ -120,6 +120,31 @@ impl Json {
         Ok(None)
     }
 
+    /// The first of the pointers that finds a string or a number. Passes over whatever else is there: a
+    /// place that holds an object in some events and its id in others costs no delivery.
+    ///
+    /// # Errors
+    ///
+    /// Malformed where an object on a path has the key twice, or a pointer is not one.
+    pub fn first_scalar(&self, pointers: &[&str]) -> Result<Option<String>, Rejection> {
+        for pointer in pointers {
+            match self.value(pointer) {
+                Ok(Some(JsonValue::Text(text) | JsonValue::Number(text))) => {
+                    return Ok(Some(text));
+                }
+                Ok(_) | Err(JsonError::Malformed) => {}
+                Err(_) => {
+                    return Err(malformed(&[
+                        "json ",
+                        pointer,
+                        ": duplicate key or no pointer",
+                    ]));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// The value at the pointer, which every delivery of this provider has.
     ///
     /// # Errors

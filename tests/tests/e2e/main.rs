@@ -7,4 +7,5 @@ mod crash;
 mod drain;
 mod published;
 mod refusals;
+mod send;
 mod world;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::*;
-use crate::crypto::{Key, KeyForm};
+use crate::crypto::{Key, KeyForm, PublicKey};
 use crate::delivery::{RejectKind, Verdict};
 use crate::plugin::guests::{
     self, ACCEPT, FOREIGN, Guest, HOG, RECURSE, SCAN, SPIN, TABLES, TRAP, binary, lie,
@@ -71,7 +71,7 @@ fn endless_computation_uses_up_the_fuel() {
 }
 
 /// Calls that keep the host busy with the body, or with 100 KiB of the guest's memory.
-const SCANS: [(&str, &str); 10] = [
+const SCANS: [(&str, &str); 11] = [
     (
         "json",
         "(call $json (i32.const 0x1000) (i32.const 12) (i32.const 0x2000))",
@@ -106,6 +106,10 @@ const SCANS: [(&str, &str); 10] = [
         "(drop (call $verify-mac (i32.const 1) (i32.const 0x100c) (i32.const 6) (i32.const 0x1100) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0)))",
     ),
     (
+        "verify-signature",
+        "(drop (call $verify-signature (i32.const 0) (i32.const 0) (i32.const 0x1012) (i32.const 6) (i32.const 0) (i32.const 0) (i32.const 0x1100) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 64)))",
+    ),
+    (
         "verify-token",
         "(drop (call $verify-token (i32.const 0x100c) (i32.const 6) (i32.const 0x3000) (i32.const 0x19000)))",
     ),
@@ -119,6 +123,8 @@ fn endless_calls_of_the_host_use_up_the_fuel_before_they_cost_seconds() {
         let key = Key::decode(KeyForm::Raw, value.as_bytes(), false).unwrap();
         setup.keys.add("secret", key);
     }
+    let key = PublicKey::decode(KeyForm::Raw, b"an Ed25519 key that is 32 bytes!", None).unwrap();
+    setup.keys.add_public("public", key);
     let setup = Arc::new(setup);
     let mut body = br#"{"a":["#.to_vec();
     body.extend(br#"{"key":"value & more"},"#.repeat(2_000));

@@ -80,10 +80,11 @@ async fn events_are_listed_and_shown_and_an_unknown_one_is_refused() {
 #[tokio::test]
 async fn every_command_has_its_help() {
     let directory = world::directory();
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &[],
         &["serve"],
         &["check"],
+        &["send"],
         &["events"],
         &["events", "list"],
         &["events", "show"],

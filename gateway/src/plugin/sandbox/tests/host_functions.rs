@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use http::HeaderValue;
 
 use super::*;
+use crate::plugin::Asked;
 use crate::plugin::guests::{PROBE, string};
 
 /// Where a probe's result goes, and its memory from there on.
@@ -409,6 +410,106 @@ fn a_secret_in_an_hmac_or_a_name_that_the_source_lacks_ends_the_delivery() {
     assert_eq!(
         handled.unwrap_err().to_string(),
         "the plugin's answer is refused: it names the secret \"secret\", which the source does not have"
+    );
+}
+
+/// RFC 8032, 7.1, test 2: what signs the one byte `r`.
+const PUBLIC: &[u8] = b"3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+const SIGNATURE: &[u8] = b"92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00";
+
+fn with_public_key(name: &str) -> Probe {
+    let key = PublicKey::decode(KeyForm::Hex, PUBLIC, None).unwrap();
+    let mut probe = Probe::body(b"r");
+    probe.setup.keys.add_public(name, key);
+    probe
+}
+
+/// A call of verify-signature with a key of this kind, and its arguments: the key's name, a message of the
+/// body alone behind padding, and the signature in hexadecimal.
+fn verify_signature(probe: Probe, scheme: u8, key: u8, segment: u8) -> Result<Handled, Fault> {
+    let arguments = [b"secret..".as_slice(), &[segment; 1], &[0; 11], SIGNATURE].concat();
+    let call = format!(
+        "(i32.store (i32.const 0x7c00) (call $verify-signature (i32.const {scheme})
+            (i32.const {key}) (i32.const 0x1000) (i32.const 6) (i32.const 0x1000) (i32.const 6)
+            (i32.const 0x1008) (i32.const 1) (i32.const 1) (i32.const 0x1014) (i32.const 128)))"
+    );
+    probe.run(&arguments, &call).0
+}
+
+#[test]
+fn a_public_key_signature_fits_under_its_own_scheme_alone() {
+    let fitting = verify_signature(with_public_key("secret"), 0, 0, 1).unwrap();
+    assert_eq!(fitting.key, Some(("secret".to_owned(), 0)));
+    for scheme in 1..7 {
+        let other = verify_signature(with_public_key("secret"), scheme, 0, 1).unwrap();
+        assert_eq!(other.key, None, "{scheme}");
+    }
+    let mut probe = with_public_key("secret");
+    probe.delivery.body = Bytes::from_static(b"s");
+    assert_eq!(verify_signature(probe, 0, 0, 1).unwrap().key, None);
+}
+
+#[test]
+fn keys_by_url_secrets_as_public_keys_and_signed_secrets_end_the_delivery() {
+    let fault = |probe, key, segment| {
+        let fault = verify_signature(probe, 0, key, segment).unwrap_err();
+        fault.to_string()
+    };
+    for by_url in [1, 2] {
+        assert_eq!(
+            fault(with_public_key("secret"), by_url, 1),
+            "the plugin asked for verify-signature with a key by URL, which this gateway does not support yet"
+        );
+    }
+    assert_eq!(
+        fault(with_keys(&[OLD]), 0, 1),
+        "the plugin's answer is refused: it names the public key \"secret\", which the source does not have"
+    );
+    assert_eq!(
+        fault(with_public_key("secret"), 0, 6),
+        "the plugin's answer is refused: what a public key signs holds no secret"
+    );
+}
+
+#[test]
+fn a_public_key_is_never_the_key_of_a_mac_which_anybody_could_make() {
+    let (handled, _) = with_public_key("secret").run(&mac_arguments(0, &[0; 32]), VERIFY_MAC);
+    let refused = "it names the secret \"secret\", which the source does not have";
+    assert!(handled.unwrap_err().to_string().ends_with(refused));
+}
+
+#[test]
+fn a_secret_that_is_known_and_has_no_value_fits_nothing() {
+    let mut probe = Probe::body(b"the body");
+    probe.setup.keys.declare("secret");
+    let (handled, _) = probe.run(&mac_arguments(0, &signed(OLD)), VERIFY_MAC);
+    assert_eq!(handled.unwrap().key, None);
+}
+
+#[test]
+fn a_rehearsal_tells_the_mac_that_would_have_fitted_and_a_delivery_keeps_no_record() {
+    let guest = Guest::new(PROBE).mark("ARGUMENTS", &string(&mac_arguments(0, &[0; 32])));
+    let plugin = load(&sandbox(), guest.mark("CALL", VERIFY_MAC));
+    let probe = with_keys(&[OLD, NEW]);
+    let (delivery, setup) = (Arc::new(probe.delivery), Arc::new(probe.setup));
+    let (handled, asked) = plugin.rehearse(&delivery, &setup).unwrap();
+    assert_eq!(handled.key, None);
+    match asked.as_slice() {
+        [
+            Asked::Mac {
+                secret,
+                fitting: Some(fitting),
+                ..
+            },
+        ] => {
+            assert_eq!((secret.as_str(), fitting), ("secret", &signed(OLD)));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        Call::new(delivery, setup, &Limits::default())
+            .asked
+            .is_none()
     );
 }
 
