@@ -18,16 +18,6 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const GITHUB_SECRET: &str = "a secret that only this demo knows";
 const STRIPE_SECRET: &str = "whsec_demo_0123456789abcdef";
-/// The plugins whose published signatures are delivered.
-const PLUGINS: [&str; 7] = [
-    "github",
-    "stripe",
-    "shopify",
-    "slack",
-    "standard-webhooks",
-    "twilio",
-    "hmac",
-];
 /// Events that are delivered while the gateway is killed.
 const STORM: usize = 300;
 /// Providers that deliver them at once.
@@ -161,11 +151,7 @@ fn configure(directory: &Path) -> Result<Vec<published::Published>, Failure> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
     let mut config = CONFIG.replace("PLUGINS", &plugins.canonicalize()?.to_string_lossy());
     let mut all = Vec::new();
-<<<<<<< HEAD
     for plugin in published::plugins(&sources)? {
-=======
-    for plugin in PLUGINS {
->>>>>>> providers
         all.extend(published::load(
             &sources,
             &plugin,
