@@ -9,6 +9,7 @@ pub mod build;
 pub(crate) mod guests;
 mod host;
 mod json;
+mod limits;
 pub mod manifest;
 pub mod registry;
 pub mod sample;
@@ -22,8 +23,9 @@ use crate::crypto::Keyring;
 use crate::delivery::{Delivery, Verdict};
 
 pub use host::Asked;
+pub use limits::Limits;
 pub use manifest::Manifest;
-pub use sandbox::{Limits, Sandbox, SandboxError, WasmPlugin};
+pub use sandbox::{Sandbox, SandboxError, WasmPlugin};
 
 /// What a plugin is told of a source.
 #[derive(Debug, Default)]

@@ -14,6 +14,8 @@ use wasmtime::{
 };
 
 use super::host::{self, Asked, Call, bindings};
+use super::limits;
+use super::limits::Limits;
 use super::manifest::ManifestError;
 use super::{Fault, Handled, Manifest, Plugin, Setup};
 use crate::delivery::Delivery;
@@ -30,40 +32,6 @@ const TABLES_PER_PLUGIN: u32 = 4;
 /// Sandboxes beside those of deliveries: a plugin that is being loaded is asked for its manifest in one, and
 /// must take none from a delivery that holds a slot.
 const LOADING: u32 = 1;
-
-/// What one delivery may cost.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Computation in units of fuel: about one a WebAssembly instruction, and one a byte that a host function
-    /// hashes, scans or copies. A unit takes about a nanosecond or less.
-    pub fuel: u64,
-    /// Linear memory, in bytes.
-    pub memory: usize,
-    /// Elements of all tables.
-    pub table_elements: usize,
-    /// What the plugin may hand to the host in one call, the verdict included, in bytes.
-    pub output: usize,
-    /// The wall clock's backstop. Generous: on a busy machine an honest plugin may wait for its core.
-    pub wall_clock: Duration,
-    /// How many deliveries may be in sandboxes at once.
-    pub concurrent_calls: u32,
-    /// Where compiled plugins are kept, if anywhere.
-    pub cache: Option<std::path::PathBuf>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            fuel: 20_000_000,
-            memory: 16 << 20,
-            table_elements: 1024,
-            output: 1 << 20,
-            wall_clock: Duration::from_secs(1),
-            concurrent_calls: 64,
-            cache: None,
-        }
-    }
-}
 
 /// Why there is no sandbox, or why a file is no plugin.
 #[derive(Debug, thiserror::Error)]
@@ -364,7 +332,7 @@ impl WasmPlugin {
 
     /// What ended a call.
     fn fault(&self, error: &wasmtime::Error, store: &mut Store<Call>) -> Fault {
-        host::fault(error, &self.limits, &store.data().guard)
+        limits::fault(error, &self.limits, &store.data().guard)
     }
 }
 
