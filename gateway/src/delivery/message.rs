@@ -273,10 +273,10 @@ pub fn is_queue_text(bytes: &[u8]) -> bool {
     let refused = |c: char| {
         (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{fffe}' | '\u{ffff}')
     };
+    // Without a way out of the middle, so that it is done many bytes at once: nearly every body is good.
+    let is_control = |b: u8| b < b' ' && !matches!(b, b'\t' | b'\n' | b'\r');
     match std::str::from_utf8(bytes) {
-        Ok(text) if text.is_ascii() => !bytes
-            .iter()
-            .any(|b| *b < b' ' && !matches!(b, b'\t' | b'\n' | b'\r')),
+        Ok(text) if text.is_ascii() => !bytes.iter().fold(false, |any, b| any | is_control(*b)),
         Ok(text) => !text.contains(refused),
         Err(_) => false,
     }

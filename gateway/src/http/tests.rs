@@ -1,5 +1,7 @@
 //! Real sockets and hostile bytes against a gateway whose plugin notes what it sees.
 
+mod disconnects;
+
 use std::sync::Mutex;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -35,9 +37,9 @@ impl Plugin for Noting {
     }
 }
 
-struct Rig {
+struct Rig<B = MemoryPair> {
     address: SocketAddr,
-    gateway: Arc<Gateway<MemoryPair>>,
+    gateway: Arc<Gateway<B>>,
     plugin: Arc<Noting>,
     _stop: oneshot::Sender<()>,
 }
@@ -59,9 +61,20 @@ async fn rig(limits: Limits) -> Rig {
 }
 
 async fn rig_with(limits: Limits, tls: Option<TlsAcceptor>) -> Rig {
+    rig_on(limits, tls, |clock| {
+        MemoryPair::new(clock, Duration::from_secs(300))
+    })
+    .await
+}
+
+async fn rig_on<B: Backend>(
+    limits: Limits,
+    tls: Option<TlsAcceptor>,
+    backend: impl FnOnce(&SharedClock) -> B,
+) -> Rig<B> {
     let clock: SharedClock = Arc::new(SystemClock);
     let telemetry = Arc::new(Telemetry::default());
-    let backend = MemoryPair::new(&clock, Duration::from_secs(300));
+    let backend = backend(&clock);
     let gateway = Gateway::new(backend, clock, Arc::clone(&telemetry), Timing::default());
     let manifest = Manifest::parse(r#"{"v":1,"name":"noting","version":"1"}"#).unwrap();
     let plugin = Arc::new(Noting {
@@ -117,7 +130,7 @@ fn source(plugin: &Arc<Noting>, telemetry: &Telemetry) -> Source {
     }
 }
 
-impl Rig {
+impl<B: Backend> Rig<B> {
     /// Sends bytes and reads until the gateway closes the connection.
     async fn exchange(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
