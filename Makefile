@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOOKGATE := $(TARGET)/debug/hookgate
 CARGO_FLAGS := $(if $(CI),--locked)
 
-.PHONY: help setup build plugins demo test chaos lint clean
+.PHONY: help setup build plugins demo bench test chaos lint clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,11 @@ test: plugins ## Run all everyday tests
 chaos: plugins ## Kill the gateway in many more runs than every day: CHAOS_SEEDS=1000 CHAOS_FROM=60
 	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),1000) CHAOS_FROM=$(or $(CHAOS_FROM),60) \
 		cargo test $(CARGO_FLAGS) -p hookgate-tests --test e2e crash -- --nocapture
+
+bench: plugins ## Measure the speed ladder (release build; prints Markdown, writes target/bench/ladder.json)
+	cargo build $(CARGO_FLAGS) --release -p hookgate --bin hookgate --example ladder
+	@$(TARGET)/release/examples/ladder sandbox
+	@tests/bench/ladder.sh
 
 lint: setup ## Check format, lints, licences, bans and sources
 	cargo fmt --all --check
