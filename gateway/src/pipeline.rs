@@ -128,7 +128,8 @@ impl<B: Backend> Gateway<B> {
     ) -> Result<Event, Outcome> {
         let started = Instant::now();
         let handled = ready.plugin.handle(delivery, &ready.setup);
-        self.telemetry.step(Step::Authenticate, started.elapsed());
+        self.telemetry
+            .step(&source.metrics, Step::Authenticate, started.elapsed());
         let handled =
             handled.map_err(|fault| self.plugin_failed(source, ready, delivery, &fault))?;
         if let Some((secret, place)) = &handled.key {
@@ -306,7 +307,8 @@ impl<B: Backend> Gateway<B> {
                 Err(error) => break store_failed(work, &error),
             }
         };
-        self.telemetry.step(Step::Accept, started.elapsed());
+        self.telemetry
+            .step(&work.source.metrics, Step::Accept, started.elapsed());
         outcome
     }
 
@@ -363,7 +365,8 @@ impl<B: Backend> Gateway<B> {
             match claimed.unwrap_or_else(|_| Err(StoreError::Ambiguous("no answer in time".into())))
             {
                 Ok(Claimed::Owner(grant)) => {
-                    self.telemetry.step(Step::Claim, started.elapsed());
+                    self.telemetry
+                        .step(&work.source.metrics, Step::Claim, started.elapsed());
                     return Ok(Lease {
                         key: request.key,
                         token: request.token,
@@ -421,7 +424,8 @@ impl<B: Backend> Gateway<B> {
                 .store(matches!(sent, Ok(Ok(_))), Ordering::Relaxed);
             let error = match sent {
                 Ok(Ok(_)) => {
-                    self.telemetry.step(Step::Enqueue, started.elapsed());
+                    self.telemetry
+                        .step(&work.source.metrics, Step::Enqueue, started.elapsed());
                     return Ok(());
                 }
                 Ok(Err(error)) => error,
@@ -449,7 +453,8 @@ impl<B: Backend> Gateway<B> {
         while started.elapsed() < self.timing.settle_for {
             let settled = timeout(self.timing.claim_timeout, store.settle(&settlement)).await;
             if matches!(settled, Ok(Ok(()))) {
-                self.telemetry.step(Step::Settle, started.elapsed());
+                self.telemetry
+                    .step(&work.source.metrics, Step::Settle, started.elapsed());
                 return;
             }
             pause.wait().await;

@@ -2,8 +2,8 @@
 //!
 //! What a delivery touches is looked up once, when its source is made, and then costs one atomic addition.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -133,6 +133,21 @@ struct KeyLabels {
     place: u64,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SourceStepLabels {
+    tenant: String,
+    source: String,
+    step: &'static str,
+}
+
+/// How often each step of a source's deliveries was taken, and how long that took in all. Two numbers instead
+/// of a histogram: there may be tens of thousands of sources.
+#[derive(Clone, Default)]
+struct SourceSteps {
+    count: Family<SourceStepLabels, Counter>,
+    seconds: Family<SourceStepLabels, Counter<f64, AtomicU64>>,
+}
+
 /// All metrics.
 pub struct Telemetry {
     registry: Registry,
@@ -149,6 +164,7 @@ pub struct Telemetry {
     connections: Gauge,
     sources_unavailable: Gauge,
     steps: [Histogram; Step::ALL.len()],
+    source_steps: SourceSteps,
 }
 
 impl Default for Telemetry {
@@ -178,12 +194,25 @@ impl Default for Telemetry {
             sources_unavailable: Gauge::default(),
             steps: Step::ALL
                 .map(|step| steps.get_or_create_owned(&StepLabels { step: step.name() })),
+            source_steps: SourceSteps::default(),
         };
         all.registry.register_with_unit(
             "step",
             "Time that each step of a delivery took",
             Unit::Seconds,
             steps,
+        );
+        let of_sources = all.source_steps.clone();
+        all.registry.register(
+            "source_steps",
+            "Steps that the deliveries of a source took",
+            of_sources.count,
+        );
+        all.registry.register_with_unit(
+            "source_step",
+            "Time that they took in all",
+            Unit::Seconds,
+            of_sources.seconds,
         );
         all.register();
         all
@@ -266,14 +295,17 @@ impl Telemetry {
         };
         SourceMetrics {
             outcomes: OutcomeLabel::ALL.map(counter),
+            steps: Default::default(),
+            all_steps: self.source_steps.clone(),
             tenant,
             source,
         }
     }
 
-    /// A step took this long.
-    pub fn step(&self, step: Step, took: Duration) {
+    /// A step of a source's delivery took this long.
+    pub fn step(&self, source: &SourceMetrics, step: Step, took: Duration) {
         self.steps[step as usize].observe(took.as_secs_f64());
+        source.step(step, took);
     }
 
     /// A delivery was refused.
@@ -368,11 +400,28 @@ impl Telemetry {
 /// The counters of one source, looked up once.
 pub struct SourceMetrics {
     outcomes: [Counter<u64, AtomicU64>; OutcomeLabel::ALL.len()],
+    /// Made when first taken: most sources never take some.
+    steps: [OnceLock<(Counter, Counter<f64, AtomicU64>)>; Step::ALL.len()],
+    all_steps: SourceSteps,
     tenant: String,
     source: String,
 }
 
 impl SourceMetrics {
+    fn step(&self, step: Step, took: Duration) {
+        let (count, seconds) = self.steps[step as usize].get_or_init(|| {
+            let labels = SourceStepLabels {
+                tenant: self.tenant.clone(),
+                source: self.source.clone(),
+                step: step.name(),
+            };
+            let count = self.all_steps.count.get_or_create_owned(&labels);
+            (count, self.all_steps.seconds.get_or_create_owned(&labels))
+        });
+        count.inc();
+        seconds.inc_by(took.as_secs_f64());
+    }
+
     /// A delivery ended.
     pub fn ended(&self, outcome: OutcomeLabel) {
         self.outcomes[outcome as usize].inc();

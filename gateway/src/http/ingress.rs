@@ -108,7 +108,9 @@ impl<B: Backend> Ingress<B> {
             Ok(Err(outcome)) => return outcome,
             Err(_) => return Outcome::TooSlow,
         };
-        self.gateway.telemetry.step(Step::Read, arrived.elapsed());
+        self.gateway
+            .telemetry
+            .step(&source.metrics, Step::Read, arrived.elapsed());
         let target = head
             .uri
             .path_and_query()

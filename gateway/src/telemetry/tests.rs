@@ -18,6 +18,7 @@ fn used() -> Telemetry {
     let name = |name| Name::new(name).unwrap();
     let source = telemetry.source(&name("t"), &name("s"));
     source.ended(OutcomeLabel::Accepted);
+    telemetry.step(&source, Step::Accept, Duration::from_millis(5));
     telemetry.rejected(&source, "stale");
     telemetry.plugin_fault("p", "fuel");
     telemetry.key_matched(&source, "secret", 0);
@@ -96,4 +97,6 @@ fn a_sample_carries_its_labels_in_lower_case_words() {
     has(r#"hookgate_rejected_total{tenant="t",source="s",reason="stale"} 1"#);
     has(r#"hookgate_key_matches_total{tenant="t",source="s",secret="secret",place="0"} 1"#);
     has("hookgate_signed_age_seconds_sum -1.5");
+    has(r#"hookgate_source_steps_total{tenant="t",source="s",step="accept"} 1"#);
+    has(r#"hookgate_source_step_seconds_total{tenant="t",source="s",step="accept"} 0.005"#);
 }
