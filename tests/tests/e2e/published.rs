@@ -80,10 +80,14 @@ async fn the_configurations_in_the_readme_are_free_of_problems() {
         };
         let directory = world::directory();
         std::fs::write(directory.path().join("hookgate.toml"), &config).expect("a file");
+        let names = config
+            .split("env:")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next());
+        let environment = names.map(|name| (name, "at least sixteen bytes"));
         let checked = gateway::command(directory.path())
             .arg("check")
-            .env("GITHUB_WEBHOOK_SECRET", "at least sixteen bytes")
-            .env("SLACK_SIGNING_SECRET", "at least sixteen bytes")
+            .envs(environment)
             .output()
             .await
             .expect("the gateway runs");
