@@ -12,8 +12,8 @@ help: ## List the targets
 setup: ## Install what the build needs beyond cargo (says what it does; harmless to repeat)
 	@plugins/setup.sh
 
-build: setup ## Build the gateway and the test programs (one development build serves all)
-	cargo build $(CARGO_FLAGS) --workspace
+build: setup ## Build the gateway and the test programs (one development build serves demo and tests)
+	cargo build $(CARGO_FLAGS) --workspace --all-targets
 
 plugins: build ## Build the plugins into target/plugins
 	$(HOOKGATE) plugin build plugins --out $(TARGET)/plugins
