@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -138,8 +139,32 @@ fn log(problems: &Problems) {
     }
 }
 
+/// Takes as many files as the system lets this process have: each connection is one, and the usual soft limit
+/// is far below what is wanted here.
+fn raise_file_limit(max_connections: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    let have = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    // Beside connections: the database, listeners, the runtime's own.
+    let wanted = max_connections as u64 + 64;
+    if have.is_some_and(|have| have < wanted) {
+        let have = have.unwrap_or_default();
+        tracing::warn!(
+            "this process may have {have} files, fewer than `server.max_connections` = {max_connections}; \
+             raise the hard limit (ulimit -Hn)"
+        );
+    }
+}
+
 impl Prepared {
     fn serve(self, out: &mut dyn Write) -> Result<(), Refusal> {
+        raise_file_limit(self.settings.http.max_connections);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
