@@ -15,8 +15,10 @@ const CLAIMS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("claims");
 const EXPIRY: TableDefinition<'_, (u64, u64), &str> = TableDefinition::new("expiry");
 /// Messages by sequence: the length of the JSON head in 4 bytes, the head, the body.
 pub(super) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
-/// When deduplication ids that no claim remembers were sent (ms since 1970): those of later generations.
+/// When deduplication ids that no claim remembers were sent (ms since 1970).
 const SENT: TableDefinition<'_, &str, u64> = TableDefinition::new("sent");
+/// Those ids by (when they were sent, the sequence of their message).
+const SENT_ORDER: TableDefinition<'_, (u64, u64), &str> = TableDefinition::new("sent-order");
 /// Numbers of the database itself.
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 
@@ -55,6 +57,7 @@ pub(super) struct Tables<'a> {
     pub(super) expiry: Table<'a, (u64, u64), &'static str>,
     pub(super) messages: Table<'a, u64, &'static [u8]>,
     pub(super) sent: Table<'a, &'static str, u64>,
+    pub(super) sent_order: Table<'a, (u64, u64), &'static str>,
     numbers: Table<'a, &'static str, u64>,
 }
 
@@ -66,6 +69,7 @@ impl<'a> Tables<'a> {
             expiry: transaction.open_table(EXPIRY)?,
             messages: transaction.open_table(MESSAGES)?,
             sent: transaction.open_table(SENT)?,
+            sent_order: transaction.open_table(SENT_ORDER)?,
             numbers: transaction.open_table(NUMBERS)?,
         })
     }
@@ -75,6 +79,26 @@ impl<'a> Tables<'a> {
         found
             .map(|record| Ok(serde_json::from_slice(record.value())?))
             .transpose()
+    }
+
+    /// Remembers that a deduplication id was sent, with the message of that sequence.
+    pub(super) fn remember(&mut self, id: &str, now: u64, next: u64) -> Result<(), RecordError> {
+        self.sent.insert(id, now)?;
+        self.sent_order.insert((now, next), id)?;
+        Ok(())
+    }
+
+    /// At most `limit` entries of an order, up to and including `ends`.
+    pub(super) fn due(
+        order: &Table<'a, (u64, u64), &'static str>,
+        ends: (u64, u64),
+        limit: usize,
+    ) -> Result<Vec<((u64, u64), String)>, RecordError> {
+        let due = order.range(..=ends)?.take(limit).map(|entry| {
+            let (at, key) = entry?;
+            Ok((at.value(), key.value().to_owned()))
+        });
+        due.collect()
     }
 
     pub(super) fn set_next_sequence(&mut self, next: u64) -> Result<(), RecordError> {

@@ -131,7 +131,7 @@ async fn an_expired_claim_counts_as_absent_and_is_swept() {
         .accept(acceptance("other", "b", later))
         .await
         .unwrap();
-    assert_eq!(embedded.claim("old").unwrap(), None);
+    assert_eq!(embedded.look("old").await.unwrap(), None);
     assert_eq!(
         embedded
             .accept(acceptance("old", "b", later))
@@ -139,7 +139,7 @@ async fn an_expired_claim_counts_as_absent_and_is_swept() {
             .unwrap(),
         Accepted::New
     );
-    assert!(embedded.claim("other").unwrap().is_some());
+    assert!(embedded.look("other").await.unwrap().is_some());
     assert_eq!(bodies(&embedded).len(), 3);
 }
 

@@ -2,4 +2,5 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod contract;
 mod plugins;
