@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod chaos;
 mod contract;
 mod plugins;
