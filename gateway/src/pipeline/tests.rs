@@ -10,7 +10,7 @@ use crate::clock::{Clock as _, ManualClock};
 use crate::delivery::{Name, Ordering as Order, Rejection};
 use crate::embedded::Embedded;
 use crate::plugin::{Handled, Manifest, Plugin, Setup};
-use crate::queue::{Browse, Held, Sent};
+use crate::queue::{Browse, Held};
 use crate::store::memory::MemoryStore;
 use crate::telemetry::Telemetry;
 use crate::tenants::Policy;
@@ -501,6 +501,29 @@ async fn a_takeover_long_after_the_first_claim_flags_a_possible_duplicate() {
         );
         assert_eq!(messages.len(), if flagged { 2 } else { 1 });
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_flag_is_of_the_attempt_that_is_sent_not_of_the_first_one() {
+    let lost = [Send::LostBefore; 100];
+    let rig = scripted(&[&[Send::LostAfter, Send::Refused], &lost[..]].concat());
+    assert_eq!(rig.deliver("{}").await, Outcome::Unavailable);
+    // No flag yet: now - first_at + enqueue timeout < W.
+    rig.clock.advance(Duration::from_millis(297_900));
+    let goes_on = async {
+        while rig.tried() < 4 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        rig.clock.advance(Duration::from_secs(3));
+        rig.gateway.backend.sends.lock().unwrap().clear();
+    };
+    let (outcome, ()) = tokio::join!(rig.deliver("{}"), goes_on);
+    assert!(matches!(outcome, Outcome::Accepted(_)), "{outcome:?}");
+    let flagged = rig.messages().into_iter().map(|held| {
+        let context = held.message.attribute("hookgate").map(str::to_owned);
+        context.is_some_and(|context| context.contains("possible-duplicate"))
+    });
+    assert_eq!(flagged.collect::<Vec<_>>(), [false, true]);
 }
 
 #[tokio::test]
