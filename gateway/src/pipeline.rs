@@ -425,20 +425,25 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// One attempt.
+    /// One attempt, if the lease runs: the loop ends with it, whatever the queue does.
     async fn send(
         &self,
         queue: &B::Queue,
         message: &Message,
         lease: &Lease,
     ) -> Result<Sent, QueueError> {
+        if !lease.span.is_running() {
+            return Err(QueueError::LeaseEnded);
+        }
         let sent = timeout(
             self.timing.enqueue_timeout,
             queue.send(message, &lease.span),
         )
         .await
         .unwrap_or_else(|_| Err(QueueError::Ambiguous("no answer in time".into())));
-        self.queue_answers.store(sent.is_ok(), Ordering::Relaxed);
+        if !matches!(sent, Err(QueueError::LeaseEnded)) {
+            self.queue_answers.store(sent.is_ok(), Ordering::Relaxed);
+        }
         sent
     }
 

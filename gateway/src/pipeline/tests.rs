@@ -526,6 +526,21 @@ async fn the_flag_is_of_the_attempt_that_is_sent_not_of_the_first_one() {
     assert_eq!(flagged.collect::<Vec<_>>(), [false, true]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_owner_whose_queue_never_confirms_ends_with_its_lease() {
+    let rig = scripted(&[Send::LostBefore; 1000]);
+    let goes_on = async {
+        while rig.tried() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        rig.clock.advance(Duration::from_secs(5));
+    };
+    let (outcome, ()) = tokio::join!(rig.deliver("{}"), goes_on);
+    assert_eq!(outcome, Outcome::Unavailable);
+    assert!(rig.gateway.drain(Duration::from_secs(30)).await);
+    assert_eq!(rig.claim().await.unwrap().lease_until, 0);
+}
+
 #[tokio::test]
 async fn followers_of_a_leader_that_panics_are_told_to_come_again() {
     let rig = Arc::new(scripted(&[Send::Panics]));
