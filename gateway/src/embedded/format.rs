@@ -123,6 +123,18 @@ pub(super) fn read_claim(database: &Database, key: &str) -> Result<Option<Claim>
         .transpose()
 }
 
+/// How many deduplication ids are remembered, and how many of them in their order.
+#[cfg(test)]
+pub(super) fn remembered(database: &Database) -> Result<(u64, u64), RecordError> {
+    use redb::ReadableTableMetadata as _;
+    let transaction = database.begin_read()?;
+    let (ids, order) = (
+        transaction.open_table(SENT)?,
+        transaction.open_table(SENT_ORDER)?,
+    );
+    Ok((ids.len()?, order.len()?))
+}
+
 pub(super) fn encode_message(held: &Held) -> Result<Vec<u8>, RecordError> {
     let mut record = vec![0; 4];
     serde_json::to_writer(&mut record, held)?;

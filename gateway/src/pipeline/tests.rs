@@ -475,6 +475,17 @@ async fn a_refusal_behind_an_ambiguous_send_is_not_definite_and_keeps_the_record
 }
 
 #[tokio::test]
+async fn a_refusal_of_a_taker_is_not_definite_and_keeps_the_record() {
+    let rig = scripted(&[Send::LostAfter, Send::Refused, Send::Refused]);
+    assert_eq!(rig.deliver("{}").await, Outcome::Unavailable);
+    // A taker, and all it met was a refusal; its predecessor's message is in the queue.
+    assert_eq!(rig.deliver("{}").await, Outcome::Unavailable);
+    assert_eq!(rig.claim().await.unwrap().first_at, NOON);
+    assert!(matches!(rig.deliver("{}").await, Outcome::Accepted(_)));
+    assert_eq!(rig.messages().len(), 1);
+}
+
+#[tokio::test]
 async fn an_ambiguous_send_is_sent_again_with_the_same_ids() {
     let rig = scripted(&[Send::LostBefore, Send::LostAfter, Send::LostAfter]);
     assert!(matches!(rig.deliver("{}").await, Outcome::Accepted(_)));
