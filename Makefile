@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOOKGATE := $(TARGET)/debug/hookgate
 CARGO_FLAGS := $(if $(CI),--locked)
 
-.PHONY: help setup build plugins demo test chaos lint clean
+.PHONY: help setup build plugins demo test chaos model lint clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ test: plugins ## Run all everyday tests
 chaos: plugins ## Kill the gateway in many more runs than every day: CHAOS_SEEDS=1000 CHAOS_FROM=60
 	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),1000) CHAOS_FROM=$(or $(CHAOS_FROM),60) \
 		cargo test $(CARGO_FLAGS) -p hookgate-tests --test e2e crash -- --nocapture
+
+model: ## Try many more schedules and sequences on the protocol than every day: CHAOS_SEEDS=20000 MODEL_CASES=5000
+	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),20000) CHAOS_FROM=$(or $(CHAOS_FROM),400) MODEL_CASES=$(or $(MODEL_CASES),5000) \
+		cargo test $(CARGO_FLAGS) -p hookgate --test it -- chaos:: model:: --nocapture
 
 lint: setup ## Check format, lints, licences, bans and sources
 	cargo fmt --all --check

@@ -16,7 +16,7 @@ macro_rules! contract {
     };
 }
 
-mod bench;
+pub mod bench;
 mod pair;
 mod queue;
 mod store;
