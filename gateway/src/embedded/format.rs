@@ -51,6 +51,9 @@ from_redb!(
     redb::CommitError
 );
 
+/// An entry of an order: where it stands, and what it names.
+pub(super) type Due = ((u64, u64), String);
+
 /// The tables, open for writing.
 pub(super) struct Tables<'a> {
     pub(super) claims: Table<'a, &'static str, &'static [u8]>,
@@ -93,7 +96,7 @@ impl<'a> Tables<'a> {
         order: &Table<'a, (u64, u64), &'static str>,
         ends: (u64, u64),
         limit: usize,
-    ) -> Result<Vec<((u64, u64), String)>, RecordError> {
+    ) -> Result<Vec<Due>, RecordError> {
         let due = order.range(..=ends)?.take(limit).map(|entry| {
             let (at, key) = entry?;
             Ok((at.value(), key.value().to_owned()))

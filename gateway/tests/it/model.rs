@@ -356,7 +356,11 @@ impl<B: StoreBench + QueueBench> Run<B> {
             if let Some(found) = &found {
                 assert_eq!(found.generation, generation(key));
             }
-            assert_eq!(found.map(known), self.model.get(&key).cloned(), "{name}");
+            assert_eq!(
+                found.as_ref().map(known),
+                self.model.get(&key).cloned(),
+                "{name}"
+            );
         }
         for id in &self.acknowledged {
             assert!(
@@ -374,10 +378,10 @@ impl<B: StoreBench + QueueBench> Run<B> {
     }
 }
 
-fn known(claim: Claim) -> Known {
+fn known(claim: &Claim) -> Known {
     match claim.state {
         State::Accepted => Known::Accepted {
-            answer: String::from_utf8(answer_of(&claim).to_vec()).unwrap(),
+            answer: String::from_utf8(answer_of(claim).to_vec()).unwrap(),
         },
         State::Processing => Known::Processing {
             token: claim.token,

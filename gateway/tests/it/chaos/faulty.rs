@@ -43,20 +43,24 @@ impl Life {
         self.0.send_replace(State::Dead);
     }
 
-    /// As SIGSTOP and SIGCONT do.
-    pub async fn stop_for(&self, time: Duration) {
-        let go = |from, to| {
-            self.0.send_if_modified(|state| {
-                let goes = *state == from;
-                if goes {
-                    *state = to;
-                }
-                goes
-            })
-        };
-        go(State::Running, State::Stopped);
-        sleep(time).await;
-        go(State::Stopped, State::Running);
+    /// As SIGSTOP does, and SIGCONT after some time.
+    pub fn stop_for(self: &Arc<Self>, time: Duration) {
+        self.change(State::Running, State::Stopped);
+        let life = Arc::clone(self);
+        tokio::spawn(async move {
+            sleep(time).await;
+            life.change(State::Stopped, State::Running);
+        });
+    }
+
+    fn change(&self, from: State, to: State) {
+        self.0.send_if_modified(|state| {
+            let changes = *state == from;
+            if changes {
+                *state = to;
+            }
+            changes
+        });
     }
 
     pub async fn over(&self) {
@@ -97,6 +101,8 @@ pub struct Course {
     pub back: Duration,
     /// The instance is killed with the request unsent.
     pub dies_before: bool,
+    /// The instance is stopped just before it signs the request, for so long.
+    pub stops: Option<Duration>,
     /// The instance is killed with the request on its way.
     pub dies_behind: bool,
 }
@@ -147,13 +153,14 @@ impl Faulty {
         if course.dies_before {
             self.life.end();
         }
-        self.life.running().await;
-        // Signed here, and sent at once.
-        if lease.is_some_and(|lease| !lease.is_running()) {
-            return Err(Failure::LeaseEnded);
+        if let Some(time) = course.stops {
+            self.life.stop_for(time);
         }
         match course.fate {
-            Fate::Refused => return Err(Failure::Refused),
+            Fate::Refused => {
+                self.life.running().await;
+                return Err(Failure::Refused);
+            }
             Fate::Hangs => pending().await,
             Fate::LostBefore => {
                 sleep(course.there).await;
@@ -162,17 +169,23 @@ impl Faulty {
             }
             Fate::Fine | Fate::LostAfter => {}
         }
-        let there = course.there;
+        let (life, lease, there) = (Arc::clone(&self.life), lease.cloned(), course.there);
         let on_its_way = tokio::spawn(async move {
+            // A stopped process goes on with this before it finds out that it has waited too long.
+            life.running().await;
+            // Signed here, and sent at once.
+            if lease.is_some_and(|lease| !lease.is_running()) {
+                return Err(Failure::LeaseEnded);
+            }
             if !there.is_zero() {
                 sleep(there).await;
             }
-            applied.await
+            Ok(applied.await)
         });
         if course.dies_behind {
             self.life.end();
         }
-        let answer = on_its_way.await.map_err(|_| Failure::Ambiguous)?;
+        let answer = on_its_way.await.map_err(|_| Failure::Ambiguous)??;
         if !course.back.is_zero() {
             sleep(course.back).await;
         }

@@ -130,10 +130,15 @@ impl Dice {
             there: Duration::ZERO,
             back: Duration::ZERO,
             dies_before: self.is_trouble(self.trouble / 10),
+            stops: None,
             dies_behind: self.is_trouble(self.trouble / 10),
         };
+        if self.is_trouble(self.trouble / 10) {
+            course.stops = Some(self.upto(self.pick(&[LEASE, 2 * WINDOW])));
+        }
         let mut tally = self.tally.lock().unwrap();
         tally.calls += 1;
+        tally.stopped += u64::from(course.stops.is_some());
         tally.killed += u64::from(course.dies_before || course.dies_behind);
         if !self.is_trouble(self.trouble) {
             return course;
@@ -260,7 +265,7 @@ impl World {
                 world.dice.tally.lock().unwrap().stopped += 1;
                 let longest = world.dice.pick(&[LEASE, WINDOW, 2 * WINDOW]);
                 let time = world.dice.upto(longest);
-                tokio::spawn(async move { life.stop_for(time).await });
+                life.stop_for(time);
             }
         }
     }

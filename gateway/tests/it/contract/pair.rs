@@ -183,7 +183,7 @@ async fn what_an_acceptance_sent_is_remembered_for_the_window(bench: impl FusedB
                 .await
                 .unwrap()
         };
-        bench.pass(bench.window() - LEASE).await;
+        bench.pass(bench.window().saturating_sub(LEASE)).await;
         assert_eq!(send().await, Sent::Deduplicated);
         bench.pass(LEASE).await;
         assert_eq!(send().await, Sent::New);
