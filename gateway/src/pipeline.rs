@@ -284,7 +284,7 @@ impl<B: Backend> Gateway<B> {
         let mut closes = None;
         // An open record is found at most once: closing it is part of the transaction that follows.
         let outcome = loop {
-            let message = match self.message(work, &grant) {
+            let message = match self.message(work, &grant, Duration::ZERO) {
                 Ok(message) => message,
                 Err(outcome) => break outcome,
             };
@@ -408,7 +408,7 @@ impl<B: Backend> Gateway<B> {
         let mut pause = Backoff::new(self.timing.backoff);
         loop {
             // Made for each attempt: meanwhile the broker may forget what an earlier owner sent.
-            let message = self.message(work, &lease.grant);
+            let message = self.message(work, &lease.grant, lease.span.left());
             let message = message.map_err(|outcome| Unsent { outcome, definite })?;
             let Err(error) = self.send(queue, &message, lease).await else {
                 self.telemetry.step(Step::Enqueue, started.elapsed());
@@ -484,8 +484,14 @@ impl<B: Backend> Gateway<B> {
         let _ = timeout(self.timing.claim_timeout, released).await;
     }
 
-    fn message(&self, work: &Work, grant: &Grant) -> Result<Message, Outcome> {
-        let message = work.envelope(grant, self.is_late(grant)).message();
+    fn message(
+        &self,
+        work: &Work,
+        grant: &Grant,
+        lease_left: Duration,
+    ) -> Result<Message, Outcome> {
+        let is_late = self.is_late(grant, lease_left);
+        let message = work.envelope(grant, is_late).message();
         match message.check(self.max_message) {
             Ok(()) => Ok(message),
             Err(error) => {
@@ -499,10 +505,11 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Whether a first message of the generation may be older than the broker's memory.
-    fn is_late(&self, grant: &Grant) -> bool {
+    /// Whether a first message of the generation may be older than the broker's memory when this one is
+    /// signed: an owner may be stopped until just before its lease ends, so the lease's rest counts too.
+    fn is_late(&self, grant: &Grant, lease_left: Duration) -> bool {
         let age = Duration::from_millis(self.clock.wall_ms().saturating_sub(grant.first_at));
-        age + self.timing.enqueue_timeout >= self.timing.window
+        age + lease_left + self.timing.enqueue_timeout >= self.timing.window
     }
 
     fn accepted_claim(&self, work: &Work, grant: &Grant, token: Token) -> Claim {

@@ -515,11 +515,11 @@ async fn a_takeover_long_after_the_first_claim_flags_a_possible_duplicate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_flag_is_of_the_attempt_that_is_sent_not_of_the_first_one() {
+async fn a_taker_that_may_send_behind_the_window_flags_its_message_from_the_start() {
     let lost = [Send::LostBefore; 100];
     let rig = scripted(&[&[Send::LostAfter, Send::Refused], &lost[..]].concat());
     assert_eq!(rig.deliver("{}").await, Outcome::Unavailable);
-    // No flag yet: now - first_at + enqueue timeout < W.
+    // Still inside the window, but its lease of 4 s ends behind it.
     rig.clock.advance(Duration::from_millis(297_900));
     let goes_on = async {
         while rig.tried() < 4 {
