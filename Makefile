@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOOKGATE := $(TARGET)/debug/hookgate
 CARGO_FLAGS := $(if $(CI),--locked)
 
-.PHONY: help setup build plugins demo bench test chaos lint clean
+.PHONY: help setup build plugins demo test chaos model bench lint clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ bench: plugins ## Measure the speed ladder (release build; prints Markdown, writ
 	cargo build $(CARGO_FLAGS) --release -p hookgate --bin hookgate --example ladder
 	@$(TARGET)/release/examples/ladder sandbox
 	@tests/bench/ladder.sh
+
+model: ## Try many more schedules and sequences on the protocol than every day: CHAOS_SEEDS=20000 MODEL_CASES=5000
+	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),20000) CHAOS_FROM=$(or $(CHAOS_FROM),400) MODEL_CASES=$(or $(MODEL_CASES),5000) \
+		cargo test $(CARGO_FLAGS) -p hookgate --test it -- chaos:: model:: --nocapture
 
 lint: setup ## Check format, lints, licences, bans and sources
 	cargo fmt --all --check

@@ -25,7 +25,7 @@ use crate::delivery::{
 };
 use crate::outcome::Outcome;
 use crate::plugin::Fault;
-use crate::queue::{EventQueue, QueueError};
+use crate::queue::{EventQueue, QueueError, Sent};
 use crate::store::{
     Claim, ClaimRequest, ClaimStore, Claimed, Grant, Lease, RECORD_VERSION, Release, Settlement,
     State, StoreError, Token, millis, whole_seconds_up,
@@ -74,6 +74,14 @@ struct Work {
     ttl: Duration,
     deadline: Instant,
     _hold: Hold,
+}
+
+/// A message that the queue did not confirm.
+struct Unsent {
+    /// What the sender is told.
+    outcome: Outcome,
+    /// Whether every attempt was certainly without effect.
+    definite: bool,
 }
 
 impl<B: Backend> Gateway<B> {
@@ -277,7 +285,7 @@ impl<B: Backend> Gateway<B> {
         let mut closes = None;
         // An open record is found at most once: closing it is part of the transaction that follows.
         let outcome = loop {
-            let message = match self.message(work, &grant) {
+            let message = match self.message(work, &grant, Duration::ZERO) {
                 Ok(message) => message,
                 Err(outcome) => break outcome,
             };
@@ -318,22 +326,15 @@ impl<B: Backend> Gateway<B> {
             Ok(lease) => lease,
             Err(outcome) => return place.publish(outcome),
         };
-        let message = match self.message(work, &lease.grant) {
-            Ok(message) => message,
-            Err(outcome) => {
-                self.release(store, lease, true).await;
-                return place.publish(outcome);
-            }
-        };
-        match self.enqueue(queue, work, &message, &lease).await {
+        match self.enqueue(queue, work, &lease).await {
             Ok(()) => {
                 place.publish(Outcome::Accepted(work.response.clone()));
                 // Until it is settled, the place in the running table answers duplicates.
                 self.settle(store, work, lease).await;
             }
-            Err(definite) => {
+            Err(Unsent { outcome, definite }) => {
                 self.release(store, lease, definite).await;
-                place.publish(Outcome::Unavailable);
+                place.publish(outcome);
             }
         }
     }
@@ -365,6 +366,7 @@ impl<B: Backend> Gateway<B> {
             match claimed.unwrap_or_else(|_| Err(StoreError::Ambiguous("no answer in time".into())))
             {
                 Ok(Claimed::Owner(grant)) => {
+                    place.works();
                     self.telemetry
                         .step(&work.source.metrics, Step::Claim, started.elapsed());
                     return Ok(Lease {
@@ -402,43 +404,52 @@ impl<B: Backend> Gateway<B> {
             && self.queue_answers.load(Ordering::Relaxed)
     }
 
-    /// Sends until the queue confirms, with the same ids each time. The error says whether every attempt was
-    /// definitely refused; an ambiguous one is sent again, also behind the sender's 503, while the lease runs.
-    async fn enqueue(
-        &self,
-        queue: &B::Queue,
-        work: &Work,
-        message: &Message,
-        lease: &Lease,
-    ) -> Result<(), bool> {
+    /// Sends until the queue confirms, with the same ids each time. An ambiguous attempt is followed by
+    /// another, also behind the sender's 503, while the lease runs.
+    async fn enqueue(&self, queue: &B::Queue, work: &Work, lease: &Lease) -> Result<(), Unsent> {
         let started = Instant::now();
         let mut definite = true;
         let mut pause = Backoff::new(self.timing.backoff);
         loop {
-            let sent = timeout(
-                self.timing.enqueue_timeout,
-                queue.send(message, &lease.span),
-            )
-            .await;
-            self.queue_answers
-                .store(matches!(sent, Ok(Ok(_))), Ordering::Relaxed);
-            let error = match sent {
-                Ok(Ok(_)) => {
-                    self.telemetry
-                        .step(&work.source.metrics, Step::Enqueue, started.elapsed());
-                    return Ok(());
-                }
-                Ok(Err(error)) => error,
-                Err(_) => QueueError::Ambiguous("no answer in time".into()),
+            // Made for each attempt: meanwhile the broker may forget what an earlier owner sent.
+            let message = self.message(work, &lease.grant, lease.span.left());
+            let message = message.map_err(|outcome| Unsent { outcome, definite })?;
+            let Err(error) = self.send(queue, &message, lease).await else {
+                self.telemetry
+                    .step(&work.source.metrics, Step::Enqueue, started.elapsed());
+                return Ok(());
             };
             let (tenant, source) = (&work.source.tenant, &work.source.name);
             tracing::warn!(%tenant, %source, delivery = %work.delivery.id, %error, "enqueue failed");
             definite &= error.is_definite();
             if error.is_definite() {
-                return Err(definite);
+                let outcome = Outcome::Unavailable;
+                return Err(Unsent { outcome, definite });
             }
             pause.wait().await;
         }
+    }
+
+    /// One attempt, if the lease runs: the loop ends with it, whatever the queue does.
+    async fn send(
+        &self,
+        queue: &B::Queue,
+        message: &Message,
+        lease: &Lease,
+    ) -> Result<Sent, QueueError> {
+        if !lease.span.is_running() {
+            return Err(QueueError::LeaseEnded);
+        }
+        let sent = timeout(
+            self.timing.enqueue_timeout,
+            queue.send(message, &lease.span),
+        )
+        .await
+        .unwrap_or_else(|_| Err(QueueError::Ambiguous("no answer in time".into())));
+        if !matches!(sent, Err(QueueError::LeaseEnded)) {
+            self.queue_answers.store(sent.is_ok(), Ordering::Relaxed);
+        }
+        sent
     }
 
     /// Records that the message is in the queue, for as long as it takes within the bound.
@@ -479,8 +490,14 @@ impl<B: Backend> Gateway<B> {
         let _ = timeout(self.timing.claim_timeout, released).await;
     }
 
-    fn message(&self, work: &Work, grant: &Grant) -> Result<Message, Outcome> {
-        let message = work.envelope(grant, self.is_late(grant)).message();
+    fn message(
+        &self,
+        work: &Work,
+        grant: &Grant,
+        lease_left: Duration,
+    ) -> Result<Message, Outcome> {
+        let is_late = self.is_late(grant, lease_left);
+        let message = work.envelope(grant, is_late).message();
         match message.check(self.max_message) {
             Ok(()) => Ok(message),
             Err(error) => {
@@ -494,10 +511,11 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Whether a first message of the generation may be older than the broker's memory.
-    fn is_late(&self, grant: &Grant) -> bool {
+    /// Whether a first message of the generation may be older than the broker's memory when this one is
+    /// signed: an owner may be stopped until just before its lease ends, so the lease's rest counts too.
+    fn is_late(&self, grant: &Grant, lease_left: Duration) -> bool {
         let age = Duration::from_millis(self.clock.wall_ms().saturating_sub(grant.first_at));
-        age + self.timing.enqueue_timeout >= self.timing.window
+        age + lease_left + self.timing.enqueue_timeout >= self.timing.window
     }
 
     fn accepted_claim(&self, work: &Work, grant: &Grant, token: Token) -> Claim {

@@ -15,8 +15,10 @@ const CLAIMS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("claims");
 const EXPIRY: TableDefinition<'_, (u64, u64), &str> = TableDefinition::new("expiry");
 /// Messages by sequence: the length of the JSON head in 4 bytes, the head, the body.
 pub(super) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
-/// When deduplication ids that no claim remembers were sent (ms since 1970): those of later generations.
+/// When deduplication ids that no claim remembers were sent (ms since 1970).
 const SENT: TableDefinition<'_, &str, u64> = TableDefinition::new("sent");
+/// Those ids by (when they were sent, the sequence of their message).
+const SENT_ORDER: TableDefinition<'_, (u64, u64), &str> = TableDefinition::new("sent-order");
 /// Numbers of the database itself.
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 
@@ -49,12 +51,16 @@ from_redb!(
     redb::CommitError
 );
 
+/// An entry of an order: where it stands, and what it names.
+pub(super) type Due = ((u64, u64), String);
+
 /// The tables, open for writing.
 pub(super) struct Tables<'a> {
     pub(super) claims: Table<'a, &'static str, &'static [u8]>,
     pub(super) expiry: Table<'a, (u64, u64), &'static str>,
     pub(super) messages: Table<'a, u64, &'static [u8]>,
     pub(super) sent: Table<'a, &'static str, u64>,
+    pub(super) sent_order: Table<'a, (u64, u64), &'static str>,
     numbers: Table<'a, &'static str, u64>,
 }
 
@@ -66,6 +72,7 @@ impl<'a> Tables<'a> {
             expiry: transaction.open_table(EXPIRY)?,
             messages: transaction.open_table(MESSAGES)?,
             sent: transaction.open_table(SENT)?,
+            sent_order: transaction.open_table(SENT_ORDER)?,
             numbers: transaction.open_table(NUMBERS)?,
         })
     }
@@ -75,6 +82,26 @@ impl<'a> Tables<'a> {
         found
             .map(|record| Ok(serde_json::from_slice(record.value())?))
             .transpose()
+    }
+
+    /// Remembers that a deduplication id was sent, with the message of that sequence.
+    pub(super) fn remember(&mut self, id: &str, now: u64, next: u64) -> Result<(), RecordError> {
+        self.sent.insert(id, now)?;
+        self.sent_order.insert((now, next), id)?;
+        Ok(())
+    }
+
+    /// At most `limit` entries of an order, up to and including `ends`.
+    pub(super) fn due(
+        order: &Table<'a, (u64, u64), &'static str>,
+        ends: (u64, u64),
+        limit: usize,
+    ) -> Result<Vec<Due>, RecordError> {
+        let due = order.range(..=ends)?.take(limit).map(|entry| {
+            let (at, key) = entry?;
+            Ok((at.value(), key.value().to_owned()))
+        });
+        due.collect()
     }
 
     pub(super) fn set_next_sequence(&mut self, next: u64) -> Result<(), RecordError> {
@@ -97,6 +124,18 @@ pub(super) fn read_claim(database: &Database, key: &str) -> Result<Option<Claim>
     found
         .map(|record| Ok(serde_json::from_slice(record.value())?))
         .transpose()
+}
+
+/// How many deduplication ids are remembered, and how many of them in their order.
+#[cfg(test)]
+pub(super) fn remembered(database: &Database) -> Result<(u64, u64), RecordError> {
+    use redb::ReadableTableMetadata as _;
+    let transaction = database.begin_read()?;
+    let (ids, order) = (
+        transaction.open_table(SENT)?,
+        transaction.open_table(SENT_ORDER)?,
+    );
+    Ok((ids.len()?, order.len()?))
 }
 
 pub(super) fn encode_message(held: &Held) -> Result<Vec<u8>, RecordError> {

@@ -131,7 +131,7 @@ async fn an_expired_claim_counts_as_absent_and_is_swept() {
         .accept(acceptance("other", "b", later))
         .await
         .unwrap();
-    assert_eq!(embedded.claim("old").unwrap(), None);
+    assert_eq!(embedded.look("old").await.unwrap(), None);
     assert_eq!(
         embedded
             .accept(acceptance("old", "b", later))
@@ -139,7 +139,7 @@ async fn an_expired_claim_counts_as_absent_and_is_swept() {
             .unwrap(),
         Accepted::New
     );
-    assert!(embedded.claim("other").unwrap().is_some());
+    assert!(embedded.look("other").await.unwrap().is_some());
     assert_eq!(bodies(&embedded).len(), 3);
 }
 
@@ -307,37 +307,43 @@ impl StorageBackend for Disk {
     }
 }
 
+impl Disk {
+    fn new() -> Self {
+        Self {
+            inner: Arc::default(),
+            full: Arc::default(),
+        }
+    }
+
+    fn open(&self) -> Result<Opened, OpenError> {
+        let broken = |reason: String| OpenError::Damaged {
+            path: "disk".into(),
+            reason,
+        };
+        let mut builder = Database::builder();
+        let opened = builder
+            .set_check_integrity_on_open(true)
+            .create_with_backend(self.clone());
+        let database = opened.map_err(|error| broken(error.to_string()))?;
+        file::make_tables(&database).map_err(|error| broken(error.to_string()))?;
+        let next = format::next_sequence(&database).map_err(|error| broken(error.to_string()))?;
+        Ok(Opened {
+            database,
+            next,
+            mark: None,
+        })
+    }
+
+    fn embedded(&self, clock: &Arc<ManualClock>) -> Embedded {
+        let (disk, clock): (_, SharedClock) = (self.clone(), Arc::<ManualClock>::clone(clock));
+        Embedded::start(Box::new(move || disk.open()), clock, WINDOW).unwrap()
+    }
+}
+
 #[tokio::test]
 async fn a_full_disk_refuses_until_there_is_room_and_loses_nothing() {
-    let disk = Disk {
-        inner: Arc::default(),
-        full: Arc::default(),
-    };
-    let clock = ManualClock::at(NOON);
-    let opener = {
-        let disk = disk.clone();
-        move || {
-            let broken = |reason: String| OpenError::Damaged {
-                path: "disk".into(),
-                reason,
-            };
-            let mut builder = Database::builder();
-            let opened = builder
-                .set_check_integrity_on_open(true)
-                .create_with_backend(disk.clone());
-            let database = opened.map_err(|error| broken(error.to_string()))?;
-            file::make_tables(&database).map_err(|error| broken(error.to_string()))?;
-            let next = format::next_sequence(&database);
-            next.map(|next| Opened {
-                database,
-                next,
-                mark: None,
-            })
-            .map_err(|error| broken(error.to_string()))
-        }
-    };
-    let shared: SharedClock = Arc::<ManualClock>::clone(&clock);
-    let embedded = Embedded::start(Box::new(opener), shared, WINDOW).unwrap();
+    let (disk, clock) = (Disk::new(), ManualClock::at(NOON));
+    let embedded = disk.embedded(&clock);
     embedded
         .accept(acceptance("before", "b1", NOON))
         .await
@@ -373,4 +379,81 @@ async fn a_full_disk_refuses_until_there_is_room_and_loses_nothing() {
         .unwrap();
     assert!(matches!(again, Accepted::Duplicate(_)));
     assert_eq!(bodies(&embedded), ["b1", "b2"]);
+}
+
+fn request(key: &str) -> ClaimRequest {
+    ClaimRequest {
+        key: key.to_owned(),
+        token: Token::new(),
+        lease: Duration::from_secs(30),
+        group: "acme.gh".into(),
+        queue: QUEUE_NAME.into(),
+        body_sha256: "00".repeat(32),
+        ttl: Duration::from_millis(TTL_MS),
+        take_over: None,
+    }
+}
+
+async fn send(embedded: &Embedded, key: &str) -> Sent {
+    let message = acceptance(key, "b", NOON).message;
+    let lease = Span::start(&embedded.clock, Duration::from_secs(30));
+    embedded.send(&message, &lease).await.unwrap()
+}
+
+#[tokio::test]
+async fn claims_of_an_earlier_boot_are_dead_and_what_was_settled_or_sent_is_not() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::at(NOON));
+    let embedded = open(directory.path(), &clock).unwrap();
+    for key in ["settled", "sent", "claimed"] {
+        let claimed = embedded.claim(&request(key)).await.unwrap();
+        assert!(matches!(claimed, Claimed::Owner(_)));
+    }
+    send(&embedded, "settled").await;
+    send(&embedded, "sent").await;
+    let claim = acceptance("settled", "b", NOON).claim;
+    let key = "settled".to_owned();
+    embedded.settle(&Settlement { key, claim }).await.unwrap();
+    close(embedded).await;
+
+    let embedded = open(directory.path(), &clock).unwrap();
+    let settled = embedded.claim(&request("settled")).await.unwrap();
+    assert!(matches!(settled, Claimed::Duplicate(_)), "{settled:?}");
+    for key in ["sent", "claimed"] {
+        let claimed = embedded.claim(&request(key)).await.unwrap();
+        assert!(matches!(claimed, Claimed::Owner(_)), "{claimed:?}");
+    }
+    assert_eq!(send(&embedded, "sent").await, Sent::Deduplicated);
+    assert_eq!(send(&embedded, "claimed").await, Sent::New);
+    assert_eq!(bodies(&embedded).len(), 3);
+}
+
+#[tokio::test]
+async fn what_the_window_forgot_is_swept() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::at(NOON));
+    let embedded = open(directory.path(), &clock).unwrap();
+    let remembered = || {
+        let database = embedded.database.load_full().unwrap();
+        format::remembered(&database).unwrap()
+    };
+    send(&embedded, "k1").await;
+    clock.advance(WINDOW / 2);
+    send(&embedded, "k2").await;
+    assert_eq!(remembered(), (2, 2));
+    clock.advance(WINDOW / 2);
+    send(&embedded, "k3").await;
+    assert_eq!(remembered(), (2, 2));
+}
+
+#[tokio::test]
+async fn a_claim_opens_a_database_again_that_an_error_closed() {
+    let (disk, clock) = (Disk::new(), ManualClock::at(NOON));
+    let embedded = disk.embedded(&clock);
+    disk.full.store(true, Ordering::SeqCst);
+    let failed = embedded.accept(acceptance("k", "b", NOON)).await;
+    assert!(matches!(failed, Err(StoreError::Ambiguous(_))));
+    let refused = embedded.claim(&request("k")).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Refused(_)), "{refused}");
+    disk.full.store(false, Ordering::SeqCst);
+    clock.advance(Duration::from_secs(2));
+    embedded.claim(&request("k")).await.unwrap();
 }

@@ -123,6 +123,11 @@ impl Place {
     pub(super) fn waits(&self) {
         self.publish.send_replace(Progress::Waiting);
     }
+
+    /// The event is this process's now.
+    pub(super) fn works(&self) {
+        self.publish.send_replace(Progress::Working);
+    }
 }
 
 impl Drop for Place {

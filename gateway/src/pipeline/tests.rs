@@ -10,7 +10,7 @@ use crate::clock::{Clock as _, ManualClock};
 use crate::delivery::{Name, Ordering as Order, Rejection};
 use crate::embedded::Embedded;
 use crate::plugin::{Handled, Manifest, Plugin, Setup};
-use crate::queue::{Browse, Held, Sent};
+use crate::queue::{Browse, Held};
 use crate::store::memory::MemoryStore;
 use crate::telemetry::Telemetry;
 use crate::tenants::Policy;
@@ -475,6 +475,17 @@ async fn a_refusal_behind_an_ambiguous_send_is_not_definite_and_keeps_the_record
 }
 
 #[tokio::test]
+async fn a_refusal_of_a_taker_is_not_definite_and_keeps_the_record() {
+    let rig = scripted(&[Send::LostAfter, Send::Refused, Send::Refused]);
+    assert_eq!(rig.deliver("{}").await, Outcome::Unavailable);
+    // A taker, and all it met was a refusal; its predecessor's message is in the queue.
+    assert_eq!(rig.deliver("{}").await, Outcome::Unavailable);
+    assert_eq!(rig.claim().await.unwrap().first_at, NOON);
+    assert!(matches!(rig.deliver("{}").await, Outcome::Accepted(_)));
+    assert_eq!(rig.messages().len(), 1);
+}
+
+#[tokio::test]
 async fn an_ambiguous_send_is_sent_again_with_the_same_ids() {
     let rig = scripted(&[Send::LostBefore, Send::LostAfter, Send::LostAfter]);
     assert!(matches!(rig.deliver("{}").await, Outcome::Accepted(_)));
@@ -501,6 +512,44 @@ async fn a_takeover_long_after_the_first_claim_flags_a_possible_duplicate() {
         );
         assert_eq!(messages.len(), if flagged { 2 } else { 1 });
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_taker_that_may_send_behind_the_window_flags_its_message_from_the_start() {
+    let lost = [Send::LostBefore; 100];
+    let rig = scripted(&[&[Send::LostAfter, Send::Refused], &lost[..]].concat());
+    assert_eq!(rig.deliver("{}").await, Outcome::Unavailable);
+    // Still inside the window, but its lease of 4 s ends behind it.
+    rig.clock.advance(Duration::from_millis(297_900));
+    let goes_on = async {
+        while rig.tried() < 4 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        rig.clock.advance(Duration::from_secs(3));
+        rig.gateway.backend.sends.lock().unwrap().clear();
+    };
+    let (outcome, ()) = tokio::join!(rig.deliver("{}"), goes_on);
+    assert!(matches!(outcome, Outcome::Accepted(_)), "{outcome:?}");
+    let flagged = rig.messages().into_iter().map(|held| {
+        let context = held.message.attribute("hookgate").map(str::to_owned);
+        context.is_some_and(|context| context.contains("possible-duplicate"))
+    });
+    assert_eq!(flagged.collect::<Vec<_>>(), [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_whose_queue_never_confirms_ends_with_its_lease() {
+    let rig = scripted(&[Send::LostBefore; 1000]);
+    let goes_on = async {
+        while rig.tried() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        rig.clock.advance(Duration::from_secs(5));
+    };
+    let (outcome, ()) = tokio::join!(rig.deliver("{}"), goes_on);
+    assert_eq!(outcome, Outcome::Unavailable);
+    assert!(rig.gateway.drain(Duration::from_secs(30)).await);
+    assert_eq!(rig.claim().await.unwrap().lease_until, 0);
 }
 
 #[tokio::test]

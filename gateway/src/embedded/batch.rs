@@ -1,0 +1,163 @@
+//! What one transaction does: each request decided inside it, earlier ones of the batch included, and the
+//! expired records swept.
+//!
+//! A deduplication id is remembered by its row in `sent`; generation 0's also by the claim that accepted it,
+//! whose key it is, so that an acceptance writes no row for it.
+
+use redb::ReadableTable;
+
+use super::format::{RecordError, Tables, encode_message};
+use super::processing::Processing;
+use super::{Ask, Done};
+use crate::backend::{Acceptance, Accepted};
+use crate::clock::Span;
+use crate::crypto;
+use crate::delivery::Message;
+use crate::queue::{Held, Sent};
+use crate::store::{Claim, Settlement, State, rules};
+
+/// The most expired records that one commit takes along: more than it adds, so that none pile up.
+const SWEEP: usize = 2 * super::writer::BATCH;
+
+/// A transaction under way.
+pub(super) struct Batch<'a, 'tables> {
+    pub(super) tables: &'a mut Tables<'tables>,
+    pub(super) processing: &'a Processing,
+    /// The one moment that everything in it happens at, in ms since 1970.
+    pub(super) now: u64,
+    /// The deduplication window in ms.
+    pub(super) window: u64,
+    /// The sequence of the next message.
+    pub(super) next: u64,
+    /// Keys of the claims that it records as accepted.
+    pub(super) accepted: Vec<String>,
+}
+
+impl Batch<'_, '_> {
+    /// Decides about one request.
+    pub(super) fn ask(&mut self, ask: &Ask) -> Result<Done, RecordError> {
+        match ask {
+            Ask::Accept(acceptance) => self.accept(acceptance).map(Done::Accepted),
+            Ask::Settle(settlement) => self.settle(settlement).map(|()| Done::Settled),
+            Ask::Send(message, lease) => self.send(message, lease),
+            Ask::Open => Ok(Done::Opened),
+        }
+    }
+
+    fn accept(&mut self, acceptance: &Acceptance) -> Result<Accepted, RecordError> {
+        let recorded = self.tables.claim(&acceptance.key)?;
+        let found = self
+            .processing
+            .find(&acceptance.key, recorded.clone(), self.now);
+        match found {
+            Some(found) if found.state == State::Accepted => {
+                return Ok(Accepted::Duplicate(Box::new(found)));
+            }
+            Some(found) if acceptance.closes != Some(found.token) => {
+                return Ok(Accepted::Open(Box::new(found)));
+            }
+            _ => {}
+        }
+        let id = &acceptance.message.deduplication_id;
+        let is_first = *id == acceptance.key;
+        if self.is_remembered(id, recorded.filter(|_| is_first).as_ref())? {
+            self.record(&acceptance.key, &acceptance.claim, None)?;
+        } else {
+            if !is_first {
+                self.tables.remember(id, self.now, self.next)?;
+            }
+            self.record(&acceptance.key, &acceptance.claim, Some(self.next))?;
+            self.hold(&acceptance.message)?;
+        }
+        Ok(Accepted::New)
+    }
+
+    fn settle(&mut self, settlement: &Settlement) -> Result<(), RecordError> {
+        let recorded = self.tables.claim(&settlement.key)?;
+        let found = self.processing.find(&settlement.key, recorded, self.now);
+        if rules::settles(found.as_ref(), &settlement.claim, self.now) {
+            self.record(&settlement.key, &settlement.claim, None)?;
+        }
+        Ok(())
+    }
+
+    /// The lease is looked at here: what follows is one commit.
+    fn send(&mut self, message: &Message, lease: &Span) -> Result<Done, RecordError> {
+        let id = &message.deduplication_id;
+        if !lease.is_running() {
+            return Ok(Done::LeaseEnded);
+        }
+        let recorded = self.tables.claim(id)?;
+        if self.is_remembered(id, recorded.as_ref())? {
+            return Ok(Done::Sent(Sent::Deduplicated));
+        }
+        self.tables.remember(id, self.now, self.next)?;
+        self.hold(message)?;
+        Ok(Done::Sent(Sent::New))
+    }
+
+    /// Whether a deduplication id was sent inside the window; `first` is the claim whose key it is.
+    fn is_remembered(&self, id: &str, first: Option<&Claim>) -> Result<bool, RecordError> {
+        let accepted =
+            first.filter(|claim| claim.state == State::Accepted && claim.generation == 0);
+        let accepted_at = accepted.and_then(|claim| claim.accepted_at);
+        let sent_at = self.tables.sent.get(id)?.map(|sent_at| sent_at.value());
+        let is_inside = |sent_at: u64| self.now < sent_at + self.window;
+        Ok(sent_at.is_some_and(is_inside) || accepted_at.is_some_and(is_inside))
+    }
+
+    /// `number` tells apart the claims that expire in the same second: a sequence of its own, if it has one.
+    fn record(&mut self, key: &str, claim: &Claim, number: Option<u64>) -> Result<(), RecordError> {
+        let record = serde_json::to_vec(claim)?;
+        self.tables.claims.insert(key, record.as_slice())?;
+        let number = number.unwrap_or_else(|| number_of(key));
+        self.tables.expiry.insert((claim.expires_at, number), key)?;
+        if claim.state == State::Accepted {
+            self.accepted.push(key.to_owned());
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, message: &Message) -> Result<(), RecordError> {
+        let held = Held {
+            sequence: self.next,
+            sent_at: self.now,
+            receives: 0,
+            visible_at: 0,
+            message: message.clone(),
+        };
+        let record = encode_message(&held)?;
+        self.tables.messages.insert(self.next, record.as_slice())?;
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Removes records whose time is over. Conditions never rely on it: it only keeps the file small.
+    pub(super) fn sweep(&mut self) -> Result<(), RecordError> {
+        let ends = (self.now / 1000, u64::MAX);
+        for (at, key) in Tables::due(&self.tables.expiry, ends, SWEEP)? {
+            self.tables.expiry.remove(at)?;
+            // A claim of a later generation lives on under the same key.
+            let claim = self.tables.claim(&key)?;
+            if claim.is_some_and(|claim| claim.is_expired(self.now)) {
+                self.tables.claims.remove(key.as_str())?;
+            }
+        }
+        let ends = (self.now.saturating_sub(self.window), u64::MAX);
+        for (at, id) in Tables::due(&self.tables.sent_order, ends, SWEEP)? {
+            self.tables.sent_order.remove(at)?;
+            let sent_at = self.tables.sent.get(id.as_str())?.map(|sent| sent.value());
+            if sent_at.is_some_and(|sent_at| sent_at <= ends.0) {
+                self.tables.sent.remove(id.as_str())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number of a key that has no message of its own, beyond all sequences.
+fn number_of(key: &str) -> u64 {
+    let digest = crypto::sha256(key.as_bytes());
+    let first = digest.first_chunk().copied().unwrap_or_default();
+    u64::from_be_bytes(first) | 1 << 63
+}
