@@ -130,10 +130,11 @@ impl<B: Backend> Ingress<B> {
             .await
     }
 
-    /// Takes a body's share of the memory budget, if it is to be had now.
+    /// Takes a body's share of the memory budget, if it is to be had now. An empty body takes one as well: its
+    /// delivery has a head, and their number has to be bounded too.
     fn share(&self, bytes: usize) -> Option<Share> {
         let bytes = bytes.min(self.limits.max_body);
-        let units = u32::try_from(bytes.div_ceil(UNIT)).ok()?;
+        let units = u32::try_from(bytes.div_ceil(UNIT).max(1)).ok()?;
         let permit = Arc::clone(&self.budget)
             .try_acquire_many_owned(units)
             .ok()?;

@@ -317,6 +317,8 @@ async fn bodies_beyond_the_memory_budget_are_told_to_come_again() {
     while rig.gateway.telemetry.bytes_in_flight().get() < 8192 {
         tokio::task::yield_now().await;
     }
+    let empty = rig.request("GET /in/t/s HTTP/1.1", b"").await;
+    assert_eq!(status(&empty), "503", "{empty}");
     let answer = rig.request("POST /in/t/s HTTP/1.1", b"{}").await;
     assert_eq!(status(&answer), "503", "{answer}");
     assert!(answer.contains("retry-after: "), "{answer}");
