@@ -57,7 +57,8 @@ impl Outcome {
             Self::InFlight => OutcomeLabel::InFlight,
             Self::Handshake(_) => OutcomeLabel::Handshake,
             Self::Rejected(_) | Self::UnknownSource | Self::Method => OutcomeLabel::Rejected,
-            Self::TooLarge | Self::TooSlow => OutcomeLabel::TooLarge,
+            Self::TooLarge => OutcomeLabel::TooLarge,
+            Self::TooSlow => OutcomeLabel::TooSlow,
             Self::Unavailable => OutcomeLabel::Unavailable,
             Self::PluginSlow | Self::PluginFault => OutcomeLabel::PluginFault,
         }

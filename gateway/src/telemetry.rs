@@ -28,18 +28,20 @@ pub enum OutcomeLabel {
     Handshake,
     Rejected,
     TooLarge,
+    TooSlow,
     Unavailable,
     PluginFault,
 }
 
 impl OutcomeLabel {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Accepted,
         Self::Duplicate,
         Self::InFlight,
         Self::Handshake,
         Self::Rejected,
         Self::TooLarge,
+        Self::TooSlow,
         Self::Unavailable,
         Self::PluginFault,
     ];
@@ -52,6 +54,7 @@ impl OutcomeLabel {
             Self::Handshake => "handshake",
             Self::Rejected => "rejected",
             Self::TooLarge => "too-large",
+            Self::TooSlow => "too-slow",
             Self::Unavailable => "unavailable",
             Self::PluginFault => "plugin-fault",
         }
