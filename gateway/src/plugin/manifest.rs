@@ -163,6 +163,9 @@ pub enum ManifestError {
     /// Of another format.
     #[error("its manifest has the version {0}; this gateway reads version 1")]
     Version(u32),
+    /// An answer that is no promise.
+    #[error("its manifest's accepted_status is {0}, which is no 2xx")]
+    AcceptedStatus(u16),
     /// A name that cannot stand in a configuration or in `ce-type`.
     #[error("its manifest's name {0:?} is not lower-case letters, digits and hyphens")]
     Name(String),
@@ -174,6 +177,10 @@ impl Manifest {
         let manifest: Self = serde_json::from_str(json)?;
         if manifest.v != 1 {
             return Err(ManifestError::Version(manifest.v));
+        }
+        let status = manifest.accepted_status;
+        if let Some(status) = status.filter(|status| !(200..=299).contains(status)) {
+            return Err(ManifestError::AcceptedStatus(status));
         }
         if crate::delivery::Name::new(&manifest.name).is_none() {
             return Err(ManifestError::Name(manifest.name));
@@ -218,5 +225,25 @@ impl Manifest {
             Some(option) => options.get(option).cloned(),
             None => Some(header.to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_for_accepted_events_that_is_no_2xx_is_refused() {
+        let parse = |status: u16| {
+            let json =
+                format!(r#"{{"v":1,"name":"acme","version":"1","accepted_status":{status}}}"#);
+            Manifest::parse(&json)
+        };
+        assert_eq!(parse(204).unwrap().accepted_status, Some(204));
+        let refused = parse(503).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "its manifest's accepted_status is 503, which is no 2xx"
+        );
     }
 }

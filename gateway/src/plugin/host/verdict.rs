@@ -28,7 +28,15 @@ fn shorten(reason: &str) -> String {
         .to_string()
 }
 
+/// An accepted event is answered with a 2xx: it is in the queue, and any other status, which duplicates would
+/// get too, would have the provider send it again and again.
 fn event_of(event: wit::Event) -> Result<Event, Fault> {
+    let status = event.response.as_ref().map(|response| response.status);
+    if let Some(status) = status.filter(|status| !(200..=299).contains(status)) {
+        return Err(refused(format!(
+            "it accepts an event with the status {status}, which is no 2xx"
+        )));
+    }
     Ok(Event {
         id: event.id,
         ordering_key: event.ordering_key.filter(|key| !key.is_empty()),
@@ -111,6 +119,39 @@ impl From<wit::RejectKind> for RejectKind {
             wit::RejectKind::Malformed => Self::Malformed,
             wit::RejectKind::Method => Self::Method,
             wit::RejectKind::Media => Self::Media,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepting(status: u16) -> wit::Verdict {
+        wit::Verdict::Accept(vec![wit::Event {
+            id: Some("e1".into()),
+            ordering_key: None,
+            event_type: None,
+            signed_at: None,
+            occurred_at: None,
+            sequence: None,
+            response: Some(wit::Response {
+                status,
+                headers: vec![],
+                body: vec![],
+            }),
+            extra: vec![],
+        }])
+    }
+
+    #[test]
+    fn an_event_is_accepted_with_a_2xx_or_not_at_all() {
+        for status in [200, 204, 299] {
+            assert!(verdict(accepting(status)).is_ok(), "{status}");
+        }
+        for status in [199, 300, 404, 500] {
+            let fault = verdict(accepting(status)).unwrap_err().to_string();
+            assert!(fault.contains("which is no 2xx"), "{fault}");
         }
     }
 }
