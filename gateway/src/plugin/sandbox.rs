@@ -50,7 +50,11 @@ pub enum SandboxError {
         reason: String,
     },
     /// The compile cache's directory is of no use.
-    #[error("cannot use {} as the compile cache: {reason}", path.display())]
+    #[error(
+        "cannot use {} as the compile cache: {reason}\n\
+         hint: `plugins.cache` names a directory that the gateway's user can write to",
+        path.display()
+    )]
     Cache {
         /// The directory.
         path: std::path::PathBuf,
@@ -116,6 +120,11 @@ pub struct Sandbox {
 impl Sandbox {
     /// Reserves the sandboxes.
     pub fn new(limits: Limits) -> Result<Self, SandboxError> {
+        let cache = limits.cache.as_deref().map(open_cache).transpose()?;
+        Self::with_cache(limits, cache)
+    }
+
+    fn with_cache(limits: Limits, cache: Option<Cache>) -> Result<Self, SandboxError> {
         let reserve = |error: wasmtime::Error| SandboxError::Reserve {
             calls: limits.concurrent_calls,
             memory: limits.memory,
@@ -126,10 +135,8 @@ impl Sandbox {
             .consume_fuel(true)
             .epoch_interruption(true)
             .max_wasm_stack(256 << 10)
-            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&limits)));
-        if let Some(path) = &limits.cache {
-            config.cache(Some(open_cache(path)?));
-        }
+            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&limits)))
+            .cache(cache);
         let engine = Engine::new(&config).map_err(reserve)?;
         let mut linker = Linker::new(&engine);
         host::add_to_linker(&mut linker).map_err(reserve)?;

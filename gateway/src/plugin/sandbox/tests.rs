@@ -494,3 +494,49 @@ fn every_file_that_is_no_plugin_is_refused_with_a_reason() {
     }
     insta::assert_snapshot!(messages);
 }
+
+/// Every file below a directory.
+fn files_below(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_compiled_plugin_is_found_again_and_a_damaged_one_is_compiled_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = || {
+        let cache = open_cache(directory.path()).unwrap();
+        let sandbox = Sandbox::with_cache(limits(), Some(cache.clone())).unwrap();
+        let plugin = load(&sandbox, Guest::new(ACCEPT));
+        let delivery = delivery("e1", Vec::new());
+        assert!(plugin.handle(&delivery, &Arc::default()).is_ok());
+        (cache.cache_hits(), cache.cache_misses())
+    };
+    assert_eq!(start(), (0, 1));
+    assert_eq!(start(), (1, 0));
+    for file in files_below(directory.path()) {
+        std::fs::write(file, "damaged").unwrap();
+    }
+    assert_eq!(start(), (0, 1));
+}
+
+#[test]
+fn a_cache_that_is_no_directory_is_told_with_a_hint() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let cache = Some(file.path().to_owned());
+    let refused = Sandbox::new(Limits { cache, ..limits() }).err().unwrap();
+    let text = refused.to_string();
+    assert!(
+        text.starts_with("cannot use ") && text.contains("hint: `plugins.cache`"),
+        "{text}"
+    );
+}
