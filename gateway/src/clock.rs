@@ -1,6 +1,8 @@
 //! Time as the protocol sees it: a wall clock for what is compared across processes, and a monotonic one for
 //! what this process measures. Both come from here alone, so that tests own them.
 
+pub mod skew;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -71,6 +71,7 @@ struct Request {
 enum Ask {
     Accept(Box<Acceptance>),
     Settle(Box<Settlement>),
+    Forget(String, u32),
     Send(Box<Message>, Span),
     /// To open the database again, if it is closed after an error.
     Open,
@@ -80,6 +81,7 @@ enum Ask {
 enum Done {
     Accepted(Accepted),
     Settled,
+    Forgotten(bool),
     Sent(Sent),
     LeaseEnded,
     Opened,
@@ -185,6 +187,13 @@ impl ClaimStore for Embedded {
         Ok(())
     }
 
+    async fn forget(&self, key: &str, generation: u32) -> Result<bool, StoreError> {
+        match self.ask(Ask::Forget(key.to_owned(), generation)).await? {
+            Done::Forgotten(forgotten) => Ok(forgotten),
+            _ => Err(ended()),
+        }
+    }
+
     async fn look(&self, key: &str) -> Result<Option<Claim>, StoreError> {
         let (database, now) = (self.database().await?, self.clock.wall_ms());
         self.processing
@@ -200,6 +209,7 @@ impl EventQueue for Embedded {
             Ok(Done::LeaseEnded) => Err(QueueError::LeaseEnded),
             Ok(_) => Err(QueueError::Ambiguous(ended().to_string())),
             Err(StoreError::Refused(reason)) => Err(QueueError::Refused(reason)),
+            Err(StoreError::Busy(reason)) => Err(QueueError::Busy(reason)),
             Err(StoreError::Ambiguous(reason)) => Err(QueueError::Ambiguous(reason)),
         }
     }

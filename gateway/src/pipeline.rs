@@ -387,7 +387,7 @@ impl<B: Backend> Gateway<B> {
                     }
                 }
                 Err(error @ StoreError::Refused(_)) => return Err(store_failed(work, &error)),
-                // Perhaps applied: the same token meets its own write.
+                // Busy, or perhaps applied: then the same token meets its own write.
                 Err(error) => {
                     if pause.before(work.deadline).await.is_err() {
                         return Err(store_failed(work, &error));
@@ -422,7 +422,12 @@ impl<B: Backend> Gateway<B> {
             let (tenant, source) = (&work.source.tenant, &work.source.name);
             tracing::warn!(%tenant, %source, delivery = %work.delivery.id, %error, "enqueue failed");
             definite &= error.is_definite();
-            if error.is_definite() {
+            let ends = match error {
+                // Once anything may have been sent, the lease alone ends the attempts.
+                QueueError::Busy(_) => definite && Instant::now() >= work.deadline,
+                error => error.is_definite(),
+            };
+            if ends {
                 let outcome = Outcome::Unavailable;
                 return Err(Unsent { outcome, definite });
             }

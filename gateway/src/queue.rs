@@ -25,6 +25,9 @@ pub enum QueueError {
     /// It refused, so nothing has changed.
     #[error("the queue refused: {0}")]
     Refused(String),
+    /// It asks to be asked later, and nothing has changed.
+    #[error("the queue is busy: {0}")]
+    Busy(String),
     /// Nobody knows whether it holds the message.
     #[error("the queue did not confirm: {0}")]
     Ambiguous(String),

@@ -189,6 +189,9 @@ pub enum StoreError {
     /// It refused, so nothing has changed.
     #[error("the claim store refused: {0}")]
     Refused(String),
+    /// It asks to be asked later, and nothing has changed.
+    #[error("the claim store is busy: {0}")]
+    Busy(String),
     /// Nobody knows whether it did what was asked.
     #[error("the claim store did not answer: {0}")]
     Ambiguous(String),
@@ -217,6 +220,14 @@ pub trait ClaimStore: Send + Sync + 'static {
         token: Token,
         how: Release,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Asks for one more message of an event that was accepted in this generation: its record becomes one of
+    /// the next generation that waits for an owner. False where the record is another by now, or absent.
+    fn forget(
+        &self,
+        key: &str,
+        generation: u32,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Reads without claiming; none where nothing is recorded or it has expired.
     fn look(&self, key: &str) -> impl Future<Output = Result<Option<Claim>, StoreError>> + Send;
@@ -296,6 +307,22 @@ pub mod rules {
                 found.state == State::Processing && found.generation <= settlement.generation
             }
         }
+    }
+
+    /// The record of the next generation, where this one was accepted.
+    pub fn forget(found: Option<&Claim>, generation: u32, now: u64) -> Option<Claim> {
+        let found = found.filter(|claim| !claim.is_expired(now))?;
+        let is_it = found.state == State::Accepted && found.generation == generation;
+        is_it.then(|| Claim {
+            state: State::Processing,
+            token: Token::new(),
+            lease_until: 0,
+            first_at: now,
+            accepted_at: None,
+            generation: generation.saturating_add(1),
+            response: None,
+            ..found.clone()
+        })
     }
 
     /// Whether this token may release what is found.

@@ -39,6 +39,7 @@ impl Batch<'_, '_> {
         match ask {
             Ask::Accept(acceptance) => self.accept(acceptance).map(Done::Accepted),
             Ask::Settle(settlement) => self.settle(settlement).map(|()| Done::Settled),
+            Ask::Forget(key, generation) => self.forget(key, *generation).map(Done::Forgotten),
             Ask::Send(message, lease) => self.send(message, lease),
             Ask::Open => Ok(Done::Opened),
         }
@@ -79,6 +80,20 @@ impl Batch<'_, '_> {
             self.record(&settlement.key, &settlement.claim, None)?;
         }
         Ok(())
+    }
+
+    fn forget(&mut self, key: &str, generation: u32) -> Result<bool, RecordError> {
+        let recorded = self.tables.claim(key)?;
+        let Some(next) = rules::forget(recorded.as_ref(), generation, self.now) else {
+            return Ok(false);
+        };
+        // What the claim remembered of its message, it no longer does.
+        let sent_at = recorded.and_then(|claim| claim.accepted_at);
+        if let Some(sent_at) = sent_at.filter(|_| generation == 0) {
+            self.tables.remember(key, sent_at, number_of(key))?;
+        }
+        self.record(key, &next, None)?;
+        Ok(true)
     }
 
     /// The lease is looked at here: what follows is one commit.

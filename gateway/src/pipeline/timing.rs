@@ -47,7 +47,8 @@ impl Timing {
     }
 }
 
-/// A pause that doubles, up to a second.
+/// A pause that doubles, up to a second; each time half of it at least, the rest by chance, so that those who
+/// failed together do not come back together.
 pub(super) struct Backoff(Duration);
 
 /// The deadline has come.
@@ -59,7 +60,7 @@ impl Backoff {
     }
 
     pub(super) async fn wait(&mut self) {
-        sleep(self.0).await;
+        sleep(self.0.mul_f64(fastrand::f64().midpoint(1.0))).await;
         self.0 = (self.0 * 2).min(Duration::from_secs(1));
     }
 

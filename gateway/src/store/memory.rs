@@ -63,6 +63,13 @@ impl ClaimStore for MemoryStore {
         Ok(())
     }
 
+    async fn forget(&self, key: &str, generation: u32) -> Result<bool, StoreError> {
+        let mut claims = self.claims();
+        let next = rules::forget(claims.get(key), generation, self.clock.wall_ms());
+        let forgotten = next.map(|next| claims.insert(key.to_owned(), next));
+        Ok(forgotten.is_some())
+    }
+
     async fn look(&self, key: &str) -> Result<Option<Claim>, StoreError> {
         let now = self.clock.wall_ms();
         Ok(self

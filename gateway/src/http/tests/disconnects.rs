@@ -59,6 +59,10 @@ impl ClaimStore for Gated {
         self.pair.store.release(key, token, how).await
     }
 
+    async fn forget(&self, key: &str, generation: u32) -> Result<bool, StoreError> {
+        self.pair.store.forget(key, generation).await
+    }
+
     async fn look(&self, key: &str) -> Result<Option<Claim>, StoreError> {
         self.pair.store.look(key).await
     }

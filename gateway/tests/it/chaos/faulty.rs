@@ -248,6 +248,10 @@ impl ClaimStore for Faulty {
         }
     }
 
+    async fn forget(&self, key: &str, generation: u32) -> Result<bool, StoreError> {
+        self.pair.store.forget(key, generation).await
+    }
+
     async fn look(&self, key: &str) -> Result<Option<hookgate::store::Claim>, StoreError> {
         self.pair.store.look(key).await
     }

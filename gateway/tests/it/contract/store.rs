@@ -364,6 +364,67 @@ async fn an_accepted_event_cannot_be_released(bench: impl StoreBench) {
     }
 }
 
+async fn a_forgotten_event_waits_for_an_owner_of_the_next_generation(bench: impl StoreBench) {
+    let first = request(&fresh("forgotten"));
+    let granted = bench.own(&first).await;
+    let mut claim = accepted(bench.now(), first.token, 0, "first");
+    claim.group.clone_from(&granted.group);
+    bench.settle(&first.key, &claim).await;
+    bench.pass(LEASE).await;
+    assert!(bench.store().forget(&first.key, 0).await.unwrap());
+    let open = bench.look(&first.key).await.unwrap();
+    assert_eq!((open.state, open.generation), (State::Processing, 1));
+    assert_eq!((&open.response, open.accepted_at), (&None, None));
+    assert_eq!(
+        (&open.group, open.lease_left(bench.now())),
+        (&claim.group, None)
+    );
+    assert!(
+        open.first_at >= claim.first_at + 200,
+        "its window begins anew"
+    );
+    assert!(open.expires_at >= claim.expires_at);
+    assert_ne!(open.token, first.token);
+    // The old owner's settlement, late, is not this generation's.
+    bench.settle(&first.key, &claim).await;
+    let next = request(&first.key);
+    let grant = bench.own(&next).await;
+    assert_eq!((grant.generation, grant.taken_over), (1, true));
+    assert_eq!((grant.group, grant.first_at), (claim.group, open.first_at));
+    bench
+        .settle(&first.key, &accepted(bench.now(), next.token, 1, "again"))
+        .await;
+    let claimed = bench.claim(&request(&first.key)).await;
+    assert!(matches!(claimed, Claimed::Duplicate(claim) if claim.generation == 1));
+}
+
+async fn only_the_accepted_generation_that_was_seen_is_forgotten(bench: impl StoreBench) {
+    let mine = request(&fresh("unforgotten"));
+    assert!(!bench.store().forget(&mine.key, 0).await.unwrap());
+    assert_eq!(bench.look(&mine.key).await, None);
+    bench.own(&mine).await;
+    let at_work = bench.look(&mine.key).await;
+    assert!(!bench.store().forget(&mine.key, 0).await.unwrap());
+    assert_eq!(bench.look(&mine.key).await, at_work);
+    let claim = accepted(bench.now(), mine.token, 0, "first");
+    bench.settle(&mine.key, &claim).await;
+    assert!(!bench.store().forget(&mine.key, 1).await.unwrap());
+    assert_eq!(bench.look(&mine.key).await, Some(claim));
+    assert!(bench.store().forget(&mine.key, 0).await.unwrap());
+    assert!(!bench.store().forget(&mine.key, 0).await.unwrap(), "once");
+}
+
+async fn an_expired_record_cannot_be_forgotten(bench: impl StoreBench) {
+    let mine = request(&fresh("forget-expired"));
+    bench.own(&mine).await;
+    bench
+        .settle(&mine.key, &short_lived(&bench, &mine.token))
+        .await;
+    bench.pass(Duration::from_secs(3)).await;
+    assert!(!bench.store().forget(&mine.key, 0).await.unwrap());
+    assert_eq!(bench.look(&mine.key).await, None);
+}
+
 async fn a_look_claims_nothing(bench: impl StoreBench) {
     let key = fresh("look");
     assert_eq!(bench.look(&key).await, None);
@@ -396,6 +457,9 @@ macro_rules! claim_store {
         a_release_by_another_token_is_nothing,
         an_owner_that_was_taken_over_cannot_release,
         an_accepted_event_cannot_be_released,
+        a_forgotten_event_waits_for_an_owner_of_the_next_generation,
+        only_the_accepted_generation_that_was_seen_is_forgotten,
+        an_expired_record_cannot_be_forgotten,
         a_look_claims_nothing,
     );)*};
 }
