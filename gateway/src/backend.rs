@@ -1,6 +1,8 @@
 //! The pair of a claim store and a queue, chosen at start: two seams side by side, or one database that
 //! holds both and accepts an event in one transaction.
 
+mod finding;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
@@ -11,6 +13,8 @@ use crate::queue::memory::MemoryQueue;
 use crate::queue::{Browse, EventQueue};
 use crate::store::memory::MemoryStore;
 use crate::store::{Claim, ClaimStore, StoreError, Token};
+
+pub use finding::{Finding, Gravity};
 
 /// A claim as accepted, and its message: one transaction, or nothing.
 #[derive(Debug, Clone)]

@@ -52,6 +52,7 @@
 //! 9. Memory is bounded by configuration; excess is refused early.
 //! 10. Expiry is computed in conditions, never left to a store's deletion.
 
+pub mod aws;
 pub mod backend;
 pub mod cli;
 pub mod clock;

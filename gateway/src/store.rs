@@ -5,6 +5,7 @@
 //! window with the same deduplication id and group, not the lease: an early takeover is safe, a late send is
 //! the danger.
 
+pub mod dynamodb;
 pub mod memory;
 
 use std::fmt;
@@ -28,6 +29,11 @@ pub const IMPOSSIBLE_LEASE: Duration = Duration::from_secs(30 + 2 * 10);
 pub struct Token(uuid::Uuid);
 
 impl Token {
+    /// The token that this text names.
+    pub fn parse(text: &str) -> Option<Self> {
+        uuid::Uuid::try_parse(text).ok().map(Self)
+    }
+
     /// A token that nobody has.
     #[allow(clippy::new_without_default, reason = "two tokens are never equal")]
     pub fn new() -> Self {

@@ -53,6 +53,8 @@ fn schedule(seed: u64) -> Tally {
         .build()
         .unwrap();
     let (world, stories) = runtime.block_on(async {
+        // Pauses between attempts have their share of chance.
+        fastrand::seed(seed);
         let world = World::new(seed);
         let monkey = tokio::spawn(World::monkey(world.clone()));
         let events: Vec<_> = (0..EVENTS)
