@@ -49,12 +49,23 @@ pub trait Accept: Send + Sync + 'static {
         acceptance: Acceptance,
     ) -> impl Future<Output = Result<Accepted, StoreError>> + Send;
 
+    /// As [`ClaimStore::forget`].
+    fn forget(
+        &self,
+        key: &str,
+        generation: u32,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
     /// The queue's name, as claims record it.
     fn queue_name(&self) -> &str;
 }
 
 impl Accept for Infallible {
     async fn accept(&self, _: Acceptance) -> Result<Accepted, StoreError> {
+        match *self {}
+    }
+
+    async fn forget(&self, _: &str, _: u32) -> Result<bool, StoreError> {
         match *self {}
     }
 

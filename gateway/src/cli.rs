@@ -2,8 +2,10 @@
 //!
 //! Commands write to what they are given and return an exit code; only `main` prints and exits.
 
+mod backends;
 mod check;
 mod events;
+mod monitor;
 pub mod plugin;
 mod send;
 mod serve;

@@ -10,6 +10,7 @@ mod policy;
 pub mod problem;
 #[cfg(test)]
 mod reference;
+pub mod retention;
 pub mod secret;
 pub mod sources;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use serde::Deserialize;
 
 use crate::crypto::KeyForm;
 use crate::delivery::Ordering;
-use crate::tenants::{InFlightPolicy, NoEventId, SameIdOtherBody};
+use crate::tenants::{ClaimOutage, InFlightPolicy, NoEventId, SameIdOtherBody};
 
 use document::Document;
 pub use problem::{Problem, Problems, Severity};
@@ -46,6 +47,9 @@ pub(crate) struct Config {
     pub store: Store,
     /// The queue that accepted events go to.
     pub queue: Queue,
+    /// Where AWS is, for `"dynamodb"` and `"sqs"`. Credentials are never written here: they come from the
+    /// environment, a profile, the container or the instance, as for every program that uses AWS.
+    pub aws: Aws,
     /// The tenants by name: lower-case letters, digits and hyphens, at most 63.
     pub tenants: BTreeMap<String, Tenant>,
 }
@@ -161,55 +165,160 @@ impl Default for Plugins {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
-    /// `"embedded"` (default): one database with the queue, on this machine's disk. `"memory"`: for measuring
-    /// only, since nothing is durable.
-    pub kind: Kind,
+    /// `"embedded"` (default): a database on this machine's disk, one with the queue where that is embedded
+    /// too. `"dynamodb"`: a table that many gateways share. `"memory"`: for measuring only, since nothing is
+    /// durable.
+    pub kind: StoreKind,
     /// The directory of the embedded database. Default `"data"`. For `kind = "embedded"` only.
     pub path: Option<PathBuf>,
     /// How long an event is remembered, so that its deliveries are duplicates: a duration, or `"auto"`
-    /// (default): 15 days, and longer than any provider goes on retrying.
+    /// (default): a day longer than the queue and its dead-letter queue keep messages, where SQS says how long
+    /// that is, else 15 days; and a day longer than the provider goes on retrying.
     pub claim_ttl: Ttl,
+    /// The table of `kind = "dynamodb"`.
+    pub dynamodb: DynamoDb,
 }
 
 impl Default for Store {
     fn default() -> Self {
         Self {
-            kind: Kind::Embedded,
+            kind: StoreKind::Embedded,
             path: None,
             claim_ttl: Ttl::Auto,
+            dynamodb: DynamoDb::default(),
         }
     }
+}
+
+/// The table of `kind = "dynamodb"`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct DynamoDb {
+    /// The table's name. Required. Its key is `pk`, a string; its time to live is on `expires_at`.
+    pub table: Option<String>,
 }
 
 /// The queue that accepted events go to.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Queue {
-    /// `"embedded"` (default) or `"memory"`; the same as `store.kind`.
-    pub kind: Kind,
+    /// `"embedded"` (default), `"sqs"`: a FIFO queue, or `"memory"`.
+    pub kind: QueueKind,
+    /// The directory of an embedded queue whose store is not embedded. Default `"data"`.
+    pub path: Option<PathBuf>,
     /// How long the queue remembers a deduplication id. Default `"300s"`, which is SQS FIFO's.
     pub window: Time,
     /// The largest message, body and attributes. Default `"1MiB"`. An event whose message would be larger is
     /// answered 413.
     pub max_message: Size,
+    /// The queue of `kind = "sqs"`.
+    pub sqs: Sqs,
+    /// When new events are refused because too much waits.
+    pub pressure: Pressure,
 }
 
 impl Default for Queue {
     fn default() -> Self {
         Self {
-            kind: Kind::Embedded,
+            kind: QueueKind::Embedded,
+            path: None,
             window: Time::seconds(300),
             max_message: Size(crate::delivery::message::MAX_MESSAGE),
+            sqs: Sqs::default(),
+            pressure: Pressure::default(),
         }
     }
 }
 
-/// What keeps claims or messages.
+/// The queue of `kind = "sqs"`.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Sqs {
+    /// The queue's URL. Required. A FIFO queue, so it ends in `.fifo`.
+    pub url: Option<String>,
+    /// How long a batch waits to be filled while others are on their way. Default `"2ms"`. Longer makes fewer
+    /// requests, which are what SQS charges for.
+    pub linger: Time,
+    /// How many batches may be on their way at once. Default 64.
+    pub batches: usize,
+}
+
+impl Default for Sqs {
+    fn default() -> Self {
+        Self {
+            url: None,
+            linger: Time(std::time::Duration::from_millis(2)),
+            batches: 64,
+        }
+    }
+}
+
+/// When new events are refused because too much waits. Duplicates and handshakes are answered as always.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Pressure {
+    /// How many messages the queue may hold, in flight and delayed ones included. Default 100000. From here on
+    /// every new event is answered 429, until half of the way to `low_water` is worked off.
+    pub high_water: u64,
+    /// From how many messages on tenants above their fair share of the accepted events are answered 429.
+    /// Default: four fifths of `high_water`.
+    pub low_water: Option<u64>,
+    /// How often the queue's depth is read. Default `"5s"`. A reading six times as old counts no more.
+    pub poll: Time,
+    /// How many events may be at work in this process. Default 10000. More are answered 429.
+    pub max_running: usize,
+    /// How long sending may take, on average, before it counts as between the marks. Default `"1s"`.
+    pub slow_send: Time,
+}
+
+impl Default for Pressure {
+    fn default() -> Self {
+        let limits = crate::pressure::Limits::default();
+        Self {
+            high_water: limits.high_water,
+            low_water: None,
+            poll: Time(limits.poll),
+            max_running: limits.max_running,
+            slow_send: Time(limits.slow_send),
+        }
+    }
+}
+
+/// Where AWS is, for `"dynamodb"` and `"sqs"`. Credentials are never written here: they come from the
+/// environment, a profile, the container or the instance, as for every program that uses AWS.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Aws {
+    /// The region. Default: the environment's, and for SQS the one in the queue's URL.
+    pub region: Option<String>,
+    /// The endpoint of all services, such as `"http://127.0.0.1:4566"`, for stand-ins. Default: AWS's own.
+    pub endpoint: Option<String>,
+}
+
+/// What keeps claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum StoreKind {
     Embedded,
+    DynamoDb,
     Memory,
+}
+
+/// What keeps messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum QueueKind {
+    Embedded,
+    Sqs,
+    Memory,
+}
+
+/// What to do about a delivery that the provider was asked for by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Redelivery {
+    Suppress,
+    Forward,
 }
 
 /// A tenant.
@@ -257,6 +366,15 @@ pub(crate) struct Source {
     /// to come again, or `"take_over"`. Default `"take_over"` where the provider retries at most once or too
     /// soon, else `"wait"`.
     pub in_flight: Option<InFlightPolicy>,
+    /// What to do with an authentic event while the claim store is out of reach: `"reject"` (default): answer
+    /// 503; `"forward"`: send it, flagged `possible-duplicate`: only the queue's window keeps copies apart then.
+    pub claim_outage: ClaimOutage,
+    /// What a delivery is of an event that was accepted longer ago than `redelivery_after`: `"suppress"`
+    /// (default): a duplicate; `"forward"`: a redelivery that somebody asked the provider for, and one more
+    /// message of the event. Only for providers that never retry by themselves, or no longer by then.
+    pub redelivery: Option<Redelivery>,
+    /// From when on a delivery is a redelivery. Default `"10m"` after the event was accepted.
+    pub redelivery_after: Option<Time>,
     /// How long an event is remembered. Default: `store.claim_ttl`. Longer than the provider goes on retrying.
     pub claim_ttl: Option<Ttl>,
     /// How long an event that is known by its content is remembered: equal genuine events within it count as

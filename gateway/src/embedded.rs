@@ -163,6 +163,10 @@ impl Accept for Embedded {
         }
     }
 
+    async fn forget(&self, key: &str, generation: u32) -> Result<bool, StoreError> {
+        ClaimStore::forget(self, key, generation).await
+    }
+
     fn queue_name(&self) -> &str {
         QUEUE_NAME
     }

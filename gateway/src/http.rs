@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
@@ -105,17 +106,30 @@ pub async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListene
 
 /// Whether the gateway wants deliveries; shared by the listeners.
 #[derive(Debug, Default)]
-pub struct Readiness(AtomicBool);
+pub struct Readiness {
+    wanted: AtomicBool,
+    troubles: ArcSwap<Vec<String>>,
+}
 
 impl Readiness {
     /// Sets whether deliveries are wanted.
     pub fn set(&self, ready: bool) {
-        self.0.store(ready, Ordering::SeqCst);
+        self.wanted.store(ready, Ordering::SeqCst);
+    }
+
+    /// Sets what keeps deliveries from being wanted, such as a backend out of reach.
+    pub fn trouble(&self, troubles: Vec<String>) {
+        self.troubles.store(Arc::new(troubles));
+    }
+
+    /// What keeps deliveries from being wanted.
+    pub fn troubles(&self) -> Arc<Vec<String>> {
+        self.troubles.load_full()
     }
 
     /// Whether deliveries are wanted.
     pub fn get(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.wanted.load(Ordering::SeqCst) && self.troubles.load().is_empty()
     }
 }
 

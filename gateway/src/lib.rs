@@ -26,6 +26,8 @@
 //! | [`clock`] | wall and monotonic time, and spans that neither can stretch |
 //! | [`store`], [`queue`], [`backend`] | the seams: claim store, event queue, and the pair of them |
 //! | [`embedded`] | store and queue as one database file on this machine |
+//! | [`aws`] | what the clients of DynamoDB and SQS share |
+//! | [`pressure`] | whether a queue takes new events, and whose |
 //! | [`plugin`] | the sandboxes, the host's side of the interface, manifests |
 //! | [`tenants`] | the live snapshot of sources, read without a lock |
 //! | [`pipeline`], [`outcome`] | what happens to a delivery, and what its sender is told |
@@ -66,6 +68,7 @@ pub mod http;
 pub mod outcome;
 pub mod pipeline;
 pub mod plugin;
+pub mod pressure;
 pub mod queue;
 pub mod store;
 pub mod telemetry;

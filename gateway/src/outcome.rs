@@ -29,6 +29,11 @@ pub enum Outcome {
     TooLarge,
     /// A body that did not arrive in time.
     TooSlow,
+    /// The queue is too deep, or too much is at work: the sender is told to come again in so many seconds.
+    Overloaded {
+        /// In how many.
+        retry_after: u64,
+    },
     /// The memory budget is spent; a store, queue, secret or plugin is unavailable; the gateway drains.
     Unavailable,
     /// The plugin failed in a way that a retry may not.
@@ -59,6 +64,7 @@ impl Outcome {
             Self::Rejected(_) | Self::UnknownSource | Self::Method => OutcomeLabel::Rejected,
             Self::TooLarge => OutcomeLabel::TooLarge,
             Self::TooSlow => OutcomeLabel::TooSlow,
+            Self::Overloaded { .. } => OutcomeLabel::Overloaded,
             Self::Unavailable => OutcomeLabel::Unavailable,
             Self::PluginSlow | Self::PluginFault => OutcomeLabel::PluginFault,
         }
@@ -108,6 +114,9 @@ impl Outcome {
             }
             Self::TooLarge => error(413, "too large"),
             Self::TooSlow => error(408, "the body did not arrive in time"),
+            Self::Overloaded { retry_after } => {
+                later(temporary(429), "too many events wait", retry_after)
+            }
             Self::Unavailable | Self::PluginSlow => later(503, "try again later", 5),
             Self::PluginFault => error(temporary(500), "the delivery could not be processed"),
         }

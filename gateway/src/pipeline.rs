@@ -6,9 +6,10 @@
 
 mod running;
 mod timing;
+mod unstable;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -25,15 +26,19 @@ use crate::delivery::{
 };
 use crate::outcome::Outcome;
 use crate::plugin::Fault;
+use crate::pressure::{self, Pressure};
 use crate::queue::{EventQueue, QueueError, Sent};
 use crate::store::{
     Claim, ClaimRequest, ClaimStore, Claimed, Grant, Lease, RECORD_VERSION, Release, Settlement,
     State, StoreError, Token, millis, whole_seconds_up,
 };
 use crate::telemetry::{SharedTelemetry, Step};
-use crate::tenants::{InFlightPolicy, NoEventId, Ready, SameIdOtherBody, Source, Tenants};
+use crate::tenants::{
+    ClaimOutage, InFlightPolicy, NoEventId, Ready, SameIdOtherBody, Source, Tenants,
+};
 use running::{Entered, Place, Progress, Running};
 use timing::{Backoff, Late};
+use unstable::Recent;
 
 pub use timing::Timing;
 
@@ -54,6 +59,11 @@ pub struct Gateway<B> {
     pub timing: Timing,
     /// The largest message that the queue takes, in bytes.
     pub max_message: usize,
+    /// Whether the queue takes new events.
+    pub pressure: Pressure,
+    /// How long claims live at least where that follows the queue, in ms.
+    pub retained: AtomicU64,
+    recent: Recent,
     running: Running,
     /// Whether the queue confirmed the last message that it was sent.
     queue_answers: AtomicBool,
@@ -76,6 +86,18 @@ struct Work {
     _hold: Hold,
 }
 
+/// When senders that are refused under pressure come again, in seconds: spread, so that they do not all come
+/// at once.
+const RETRY_AFTER: std::ops::RangeInclusive<u64> = 5..=15;
+
+/// A claim that the delivery did not get.
+enum Unclaimed {
+    /// The delivery is over.
+    Ended(Outcome),
+    /// The store did not do it.
+    Outage(StoreError),
+}
+
 /// A message that the queue did not confirm.
 struct Unsent {
     /// What the sender is told.
@@ -87,7 +109,11 @@ struct Unsent {
 impl<B: Backend> Gateway<B> {
     /// A gateway without tenants yet.
     pub fn new(backend: B, clock: SharedClock, telemetry: SharedTelemetry, timing: Timing) -> Self {
+        let limits = pressure::Limits::default();
         Self {
+            pressure: Pressure::new(limits, Arc::clone(&clock), Arc::clone(&telemetry)),
+            retained: AtomicU64::new(0),
+            recent: Recent::default(),
             tenants: ArcSwap::default(),
             backend,
             clock,
@@ -211,7 +237,12 @@ impl<B: Backend> Gateway<B> {
         let (id, distinct, ttl) = match event.id.as_deref().and_then(EventId::from_provider) {
             Some(id) => {
                 let distinct = policy.same_id_other_body == SameIdOtherBody::Distinct;
-                (id, distinct.then_some(digest), policy.claim_ttl)
+                let mut ttl = policy.claim_ttl;
+                if policy.claim_ttl_follows_queue {
+                    let retained = self.retained.load(Ordering::Relaxed);
+                    ttl = ttl.max(Duration::from_millis(retained));
+                }
+                (id, distinct.then_some(digest), ttl)
             }
             None if policy.no_event_id == NoEventId::Hash => (
                 EventId::of_content(&delivery.body, digest, &event.extra),
@@ -273,8 +304,24 @@ impl<B: Backend> Gateway<B> {
 
     async fn work(&self, work: &Work, place: &Place) {
         match self.backend.pair() {
-            Pair::Fused(fused) => place.publish(self.accept(fused, work).await),
+            Pair::Fused(fused) => {
+                let outcome = self.accept(fused, work).await;
+                self.watch_ids(work, &outcome);
+                place.publish(outcome);
+            }
             Pair::Split(store, queue) => self.claim_and_send(store, queue, work, place).await,
+        }
+    }
+
+    /// Ids that change with each retry make a new event of each: all that shows is one body under two ids.
+    fn watch_ids(&self, work: &Work, outcome: &Outcome) {
+        let is_new = matches!(outcome, Outcome::Accepted(_)) && work.event.id.is_some();
+        let (tenant, source) = (&work.source.tenant, &work.source.name);
+        let (of, now) = ((tenant.as_str(), source.as_str()), self.clock.wall_ms());
+        let (body, id) = (&work.body_sha256, &work.claim_key);
+        if is_new && self.recent.is_unstable(of, body, id, now) {
+            self.telemetry.unstable_id(&work.source.metrics);
+            tracing::warn!(%tenant, %source, delivery = %work.delivery.id, "known body, other id");
         }
     }
 
@@ -285,7 +332,8 @@ impl<B: Backend> Gateway<B> {
         let mut closes = None;
         // An open record is found at most once: closing it is part of the transaction that follows.
         let outcome = loop {
-            let message = match self.message(work, &grant, Duration::ZERO) {
+            let late = self.is_late(&grant, Duration::ZERO);
+            let message = match self.message(work, &grant, late) {
                 Ok(message) => message,
                 Err(outcome) => break outcome,
             };
@@ -301,6 +349,14 @@ impl<B: Backend> Gateway<B> {
                 .await
             {
                 Ok(Accepted::New) => break Outcome::Accepted(work.response.clone()),
+                Ok(Accepted::Duplicate(claim))
+                    if closes.is_none() && self.redelivers(work, &claim) =>
+                {
+                    match fused.forget(&work.claim_key, claim.generation).await {
+                        Ok(_) => {}
+                        Err(error) => break store_failed(work, &error),
+                    }
+                }
                 Ok(Accepted::Duplicate(claim)) => break self.duplicate(work, *claim),
                 Ok(Accepted::Open(claim)) => {
                     closes = Some(claim.token);
@@ -322,13 +378,24 @@ impl<B: Backend> Gateway<B> {
 
     /// Claims, sends, answers, and settles behind the answer.
     async fn claim_and_send(&self, store: &B::Store, queue: &B::Queue, work: &Work, place: &Place) {
+        if let Err(outcome) = self.admit(store, work).await {
+            return place.publish(outcome);
+        }
         let lease = match self.claim(store, queue.name(), work, place).await {
             Ok(lease) => lease,
-            Err(outcome) => return place.publish(outcome),
+            Err(Unclaimed::Ended(outcome)) => return place.publish(outcome),
+            Err(Unclaimed::Outage(error))
+                if work.source.policy.claim_outage == ClaimOutage::Forward =>
+            {
+                self.forward(queue.name(), work, &error)
+            }
+            Err(Unclaimed::Outage(error)) => return place.publish(store_failed(work, &error)),
         };
         match self.enqueue(queue, work, &lease).await {
             Ok(()) => {
-                place.publish(Outcome::Accepted(work.response.clone()));
+                let outcome = Outcome::Accepted(work.response.clone());
+                self.watch_ids(work, &outcome);
+                place.publish(outcome);
                 // Until it is settled, the place in the running table answers duplicates.
                 self.settle(store, work, lease).await;
             }
@@ -339,6 +406,63 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
+    /// Under pressure the store is only read: what is known already is answered or finished, and nothing new
+    /// is begun.
+    async fn admit(&self, store: &B::Store, work: &Work) -> Result<(), Outcome> {
+        if self.pressure.takes(&work.source.tenant) {
+            return Ok(());
+        }
+        let looked = timeout(self.timing.claim_timeout, store.look(&work.claim_key)).await;
+        let now = self.clock.wall_ms();
+        match looked {
+            Ok(Ok(Some(claim))) if claim.state == State::Accepted => {
+                Err(self.duplicate(work, claim))
+            }
+            Ok(Ok(Some(claim)))
+                if claim.lease_left(now).is_some()
+                    || now < claim.first_at + millis(self.timing.window) =>
+            {
+                Ok(())
+            }
+            Ok(Ok(_)) => Err(Outcome::Overloaded {
+                retry_after: fastrand::u64(RETRY_AFTER),
+            }),
+            Ok(Err(error)) => Err(store_failed(work, &error)),
+            Err(_) => Err(Outcome::Unavailable),
+        }
+    }
+
+    /// Leave to send without a claim: the source prefers that to waiting for the store.
+    fn forward(&self, queue: &str, work: &Work, error: &StoreError) -> Lease {
+        self.telemetry.unclaimed(&work.source.metrics);
+        let (tenant, source) = (&work.source.tenant, &work.source.name);
+        tracing::warn!(%tenant, %source, delivery = %work.delivery.id, %error, "sent without a claim");
+        let mut grant = work.first_grant(queue, self.clock.wall_ms());
+        grant.taken_over = true;
+        Lease {
+            key: work.claim_key.clone(),
+            token: Token::new(),
+            grant,
+            span: Span::start(&self.clock, work.source.policy.lease),
+            is_claimed: false,
+        }
+    }
+
+    /// Whether a delivery of an accepted event asks for one more message.
+    fn redelivers(&self, work: &Work, claim: &Claim) -> bool {
+        let policy = &work.source.policy;
+        let (Some(after), Some(accepted_at)) = (policy.redelivery_after, claim.accepted_at) else {
+            return false;
+        };
+        let redelivers = self.clock.wall_ms() > accepted_at.saturating_add(millis(after));
+        if redelivers {
+            self.telemetry.redelivered(&work.source.metrics);
+            let (tenant, source) = (&work.source.tenant, &work.source.name);
+            tracing::info!(%tenant, %source, delivery = %work.delivery.id, "redelivered");
+        }
+        redelivers
+    }
+
     /// Becomes the owner, or finds out whose the event is.
     async fn claim(
         &self,
@@ -346,8 +470,10 @@ impl<B: Backend> Gateway<B> {
         queue: &str,
         work: &Work,
         place: &Place,
-    ) -> Result<Lease, Outcome> {
+    ) -> Result<Lease, Unclaimed> {
         let started = Instant::now();
+        let gives_up = work.waits_until(work.source.policy.claim_outage == ClaimOutage::Forward);
+        let mut reopened = false;
         let mut request = ClaimRequest {
             key: work.claim_key.clone(),
             token: Token::new(),
@@ -374,23 +500,35 @@ impl<B: Backend> Gateway<B> {
                         token: request.token,
                         grant,
                         span,
+                        is_claimed: true,
                     });
                 }
-                Ok(Claimed::Duplicate(claim)) => return Err(self.duplicate(work, *claim)),
+                Ok(Claimed::Duplicate(claim)) if !reopened && self.redelivers(work, &claim) => {
+                    reopened = true;
+                    let forgotten = store.forget(&work.claim_key, claim.generation);
+                    match timeout(self.timing.claim_timeout, forgotten).await {
+                        Ok(Err(error)) => return Err(Unclaimed::Outage(error)),
+                        // Where nobody knows, the next claim finds out.
+                        Ok(Ok(_)) | Err(_) => {}
+                    }
+                }
+                Ok(Claimed::Duplicate(claim)) => {
+                    return Err(Unclaimed::Ended(self.duplicate(work, *claim)));
+                }
                 Ok(Claimed::InFlight { owner, .. }) => {
                     place.waits();
                     let takes_over = self.takes_over(work);
                     match pause.before(work.waits_until(takes_over)).await {
                         Ok(()) => {}
                         Err(Late) if takes_over => request.take_over = Some(owner),
-                        Err(Late) => return Err(Outcome::InFlight),
+                        Err(Late) => return Err(Unclaimed::Ended(Outcome::InFlight)),
                     }
                 }
-                Err(error @ StoreError::Refused(_)) => return Err(store_failed(work, &error)),
+                Err(error @ StoreError::Refused(_)) => return Err(Unclaimed::Outage(error)),
                 // Busy, or perhaps applied: then the same token meets its own write.
                 Err(error) => {
-                    if pause.before(work.deadline).await.is_err() {
-                        return Err(store_failed(work, &error));
+                    if pause.before(gives_up).await.is_err() {
+                        return Err(Unclaimed::Outage(error));
                     }
                 }
             }
@@ -412,7 +550,8 @@ impl<B: Backend> Gateway<B> {
         let mut pause = Backoff::new(self.timing.backoff);
         loop {
             // Made for each attempt: meanwhile the broker may forget what an earlier owner sent.
-            let message = self.message(work, &lease.grant, lease.span.left());
+            let late = !lease.is_claimed || self.is_late(&lease.grant, lease.span.left());
+            let message = self.message(work, &lease.grant, late);
             let message = message.map_err(|outcome| Unsent { outcome, definite })?;
             let Err(error) = self.send(queue, &message, lease).await else {
                 self.telemetry
@@ -445,6 +584,7 @@ impl<B: Backend> Gateway<B> {
         if !lease.span.is_running() {
             return Err(QueueError::LeaseEnded);
         }
+        let started = Instant::now();
         let sent = timeout(
             self.timing.enqueue_timeout,
             queue.send(message, &lease.span),
@@ -453,6 +593,8 @@ impl<B: Backend> Gateway<B> {
         .unwrap_or_else(|_| Err(QueueError::Ambiguous("no answer in time".into())));
         if !matches!(sent, Err(QueueError::LeaseEnded)) {
             self.queue_answers.store(sent.is_ok(), Ordering::Relaxed);
+            let is_throttled = matches!(sent, Err(QueueError::Busy(_)));
+            self.pressure.sent(started.elapsed(), is_throttled);
         }
         sent
     }
@@ -495,13 +637,7 @@ impl<B: Backend> Gateway<B> {
         let _ = timeout(self.timing.claim_timeout, released).await;
     }
 
-    fn message(
-        &self,
-        work: &Work,
-        grant: &Grant,
-        lease_left: Duration,
-    ) -> Result<Message, Outcome> {
-        let is_late = self.is_late(grant, lease_left);
+    fn message(&self, work: &Work, grant: &Grant, is_late: bool) -> Result<Message, Outcome> {
         let message = work.envelope(grant, is_late).message();
         match message.check(self.max_message) {
             Ok(()) => Ok(message),

@@ -2,8 +2,10 @@
 //! copies that carry the same deduplication id inside its window.
 
 pub mod memory;
+pub mod sqs;
 
 use std::future::Future;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,8 @@ pub enum Sent {
     New,
     /// It held an equal one already, and keeps that.
     Deduplicated,
+    /// It holds one or the other, and does not tell.
+    Held,
 }
 
 /// Why a queue did not confirm.
@@ -55,6 +59,40 @@ pub trait EventQueue: Send + Sync + 'static {
 
     /// The queue's name, as claims record it.
     fn name(&self) -> &str;
+}
+
+/// How many messages a queue holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// To be received.
+    pub visible: u64,
+    /// Received, and not deleted yet.
+    pub in_flight: u64,
+    /// Not to be received yet.
+    pub delayed: u64,
+}
+
+impl Depth {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.visible + self.in_flight + self.delayed
+    }
+}
+
+/// How long a queue keeps a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// The queue itself.
+    pub queue: Duration,
+    /// Its dead-letter queue, where the clock starts anew; none where there is no such queue.
+    pub dead_letters: Option<Duration>,
+}
+
+impl Retention {
+    /// Both together.
+    pub fn total(self) -> Duration {
+        self.queue + self.dead_letters.unwrap_or_default()
+    }
 }
 
 /// A message as a queue that can be looked into holds it.

@@ -169,6 +169,8 @@ pub struct Lease {
     pub grant: Grant,
     /// When sending ends.
     pub span: Span,
+    /// Whether it stands on a claim; else nobody knows what others do.
+    pub is_claimed: bool,
 }
 
 /// A fact to record: the message is in the queue.

@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::delivery::Name;
+use crate::queue::Depth;
 
 /// What a delivery ended as, in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +32,11 @@ pub enum OutcomeLabel {
     TooSlow,
     Unavailable,
     PluginFault,
+    Overloaded,
 }
 
 impl OutcomeLabel {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Accepted,
         Self::Duplicate,
         Self::InFlight,
@@ -44,6 +46,7 @@ impl OutcomeLabel {
         Self::TooSlow,
         Self::Unavailable,
         Self::PluginFault,
+        Self::Overloaded,
     ];
 
     fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl OutcomeLabel {
             Self::TooSlow => "too-slow",
             Self::Unavailable => "unavailable",
             Self::PluginFault => "plugin-fault",
+            Self::Overloaded => "overloaded",
         }
     }
 }
@@ -128,6 +132,16 @@ struct SourceLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DepthLabels {
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BackendLabels {
+    backend: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KeyLabels {
     tenant: String,
     source: String,
@@ -159,6 +173,14 @@ pub struct Telemetry {
     faults: Family<FaultLabels, Counter>,
     keys: Family<KeyLabels, Counter>,
     other_body: Family<SourceLabels, Counter>,
+    unclaimed: Family<SourceLabels, Counter>,
+    redelivered: Family<SourceLabels, Counter>,
+    unstable_ids: Family<SourceLabels, Counter>,
+    depth: Family<DepthLabels, Gauge>,
+    depth_stale: Gauge,
+    pressure: Gauge,
+    skew: Family<BackendLabels, Gauge<f64, AtomicU64>>,
+    ttl_missing: Gauge,
     age: Histogram,
     unroutable: Counter,
     unsettled: Counter,
@@ -186,6 +208,14 @@ impl Default for Telemetry {
             faults: Family::default(),
             keys: Family::default(),
             other_body: Family::default(),
+            unclaimed: Family::default(),
+            redelivered: Family::default(),
+            unstable_ids: Family::default(),
+            depth: Family::default(),
+            depth_stale: Gauge::default(),
+            pressure: Gauge::default(),
+            skew: Family::default(),
+            ttl_missing: Gauge::default(),
             age: Histogram::new([
                 -300.0, -60.0, -5.0, 0.0, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0, 86_400.0,
             ]),
@@ -218,6 +248,7 @@ impl Default for Telemetry {
             of_sources.seconds,
         );
         all.register();
+        all.register_backends();
         all
     }
 }
@@ -285,6 +316,101 @@ impl Telemetry {
         );
     }
 
+    fn register_backends(&mut self) {
+        let to = &mut self.registry;
+        to.register(
+            "unclaimed",
+            "Events sent without a claim while the claim store was out of reach",
+            self.unclaimed.clone(),
+        );
+        to.register(
+            "redelivered",
+            "Events sent once more because somebody asked the provider for them",
+            self.redelivered.clone(),
+        );
+        to.register(
+            "unstable_ids",
+            "Accepted events whose body came under another id minutes before: the id may change with each retry",
+            self.unstable_ids.clone(),
+        );
+        to.register(
+            "queue_depth",
+            "Messages in the queue by state, at the last reading",
+            self.depth.clone(),
+        );
+        to.register(
+            "queue_depth_stale",
+            "1 where that reading is too old to count",
+            self.depth_stale.clone(),
+        );
+        to.register(
+            "pressure",
+            "Whose new events are taken: 0 everybody's, 1 of tenants within their fair share, 2 nobody's",
+            self.pressure.clone(),
+        );
+        to.register_with_unit(
+            "clock_skew",
+            "How far a backend's clock certainly is ahead; negative behind",
+            Unit::Seconds,
+            self.skew.clone(),
+        );
+        to.register_with_unit(
+            "claim_ttl_missing",
+            "What the claim TTL lacks to outlive the queue's and its dead-letter queue's messages",
+            Unit::Seconds,
+            self.ttl_missing.clone(),
+        );
+    }
+
+    /// An event was sent without a claim.
+    pub fn unclaimed(&self, source: &SourceMetrics) {
+        self.unclaimed.get_or_create(&source.labels()).inc();
+    }
+
+    /// An event was asked for once more.
+    pub fn redelivered(&self, source: &SourceMetrics) {
+        self.redelivered.get_or_create(&source.labels()).inc();
+    }
+
+    /// A body came under another id shortly before.
+    pub fn unstable_id(&self, source: &SourceMetrics) {
+        self.unstable_ids.get_or_create(&source.labels()).inc();
+    }
+
+    /// The queue holds so many messages.
+    pub fn queue_depth(&self, depth: Depth) {
+        let states = [
+            ("visible", depth.visible),
+            ("in-flight", depth.in_flight),
+            ("delayed", depth.delayed),
+        ];
+        for (state, messages) in states {
+            let messages = i64::try_from(messages).unwrap_or(i64::MAX);
+            self.depth
+                .get_or_create(&DepthLabels { state })
+                .set(messages);
+        }
+    }
+
+    /// Whose new events are taken, as a number, and whether the depth that says so is stale.
+    pub fn pressure(&self, level: i64, is_stale: bool) {
+        self.pressure.set(level);
+        self.depth_stale.set(i64::from(is_stale));
+    }
+
+    /// A backend's clock is so many seconds ahead.
+    pub fn clock_skew(&self, backend: &'static str, ahead: f64) {
+        self.skew
+            .get_or_create(&BackendLabels { backend })
+            .set(ahead);
+    }
+
+    /// The claim TTL lacks so much.
+    pub fn claim_ttl_missing(&self, lacks: Duration) {
+        let seconds = i64::try_from(lacks.as_secs()).unwrap_or(i64::MAX);
+        self.ttl_missing.set(seconds);
+    }
+
     /// The counters of a source.
     pub fn source(&self, tenant: &Name, source: &Name) -> SourceMetrics {
         let (tenant, source) = (tenant.to_string(), source.to_string());
@@ -344,11 +470,7 @@ impl Telemetry {
 
     /// A duplicate's body is not the first one's.
     pub fn other_body(&self, source: &SourceMetrics) {
-        let labels = SourceLabels {
-            tenant: source.tenant.clone(),
-            source: source.source.clone(),
-        };
-        self.other_body.get_or_create(&labels).inc();
+        self.other_body.get_or_create(&source.labels()).inc();
     }
 
     /// A signature was this old, in ms; negative from the future.
@@ -411,6 +533,13 @@ pub struct SourceMetrics {
 }
 
 impl SourceMetrics {
+    fn labels(&self) -> SourceLabels {
+        SourceLabels {
+            tenant: self.tenant.clone(),
+            source: self.source.clone(),
+        }
+    }
+
     fn step(&self, step: Step, took: Duration) {
         let (count, seconds) = self.steps[step as usize].get_or_init(|| {
             let labels = SourceStepLabels {

@@ -86,8 +86,10 @@ pub struct Policy {
     pub no_event_id: NoEventId,
     /// What to do with a known id on another body.
     pub same_id_other_body: SameIdOtherBody,
-    /// How long a claim lives.
+    /// How long a claim lives at least.
     pub claim_ttl: Duration,
+    /// Whether it lives longer where the queue keeps messages for longer.
+    pub claim_ttl_follows_queue: bool,
     /// How long the claim of an event that is known by its content lives: equal genuine events within it
     /// count as one.
     pub content_ttl: Duration,
@@ -97,6 +99,21 @@ pub struct Policy {
     pub answer_deadline: Duration,
     /// What a delivery does about an owner that is still at work when it has waited.
     pub in_flight: InFlightPolicy,
+    /// What to do while the claim store is out of reach.
+    pub claim_outage: ClaimOutage,
+    /// How long after its acceptance a delivery of an event asks for one more message; none where never.
+    pub redelivery_after: Option<Duration>,
+}
+
+/// What to do with an authentic event while the claim store is out of reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClaimOutage {
+    /// The provider is told to come again.
+    #[default]
+    Reject,
+    /// It is sent, flagged, and settled once the store is back.
+    Forward,
 }
 
 /// What to do with an authenticated event that has no id.

@@ -8,53 +8,25 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use super::backends::{Backends, Look};
+use super::monitor::{self, Monitor};
 use super::{CONFIG, FAILED, OK};
-use crate::backend::{Backend, MemoryPair, Pair};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::secret::Process;
-use crate::config::validate::BackendSettings;
-use crate::config::{self, Problems, Settings, Severity};
-use crate::embedded::Embedded;
+use crate::config::{self, Loaded, Problems, Severity};
 use crate::http::{self, Ingress, Readiness, admin::Admin};
 use crate::pipeline::Gateway;
 use crate::plugin::Sandbox;
-use crate::queue::Browse;
-use crate::queue::memory::MemoryQueue;
-use crate::store::memory::MemoryStore;
+use crate::pressure::Pressure;
 use crate::telemetry::Telemetry;
 
 /// How long running events may take once no more are accepted. An unsettled claim is safe.
 const DRAIN: Duration = Duration::from_secs(30);
-
-/// The pairs that a configuration can choose.
-enum Backends {
-    Embedded(Embedded),
-    Memory(MemoryPair),
-}
-
-impl Backend for Backends {
-    type Store = MemoryStore;
-    type Queue = MemoryQueue;
-    type Fused = Embedded;
-
-    fn pair(&self) -> Pair<'_, Self> {
-        match self {
-            Self::Embedded(embedded) => Pair::Fused(embedded),
-            Self::Memory(memory) => Pair::Split(&memory.store, &memory.queue),
-        }
-    }
-
-    fn browse(&self) -> Option<&dyn Browse> {
-        match self {
-            Self::Embedded(embedded) => Some(embedded),
-            Self::Memory(memory) => memory.browse(),
-        }
-    }
-}
 
 /// Why the gateway does not serve: what to print, and the exit code.
 struct Refusal(u8, String);
@@ -77,9 +49,12 @@ pub(super) fn run(file: &Path, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
 }
 
 struct Prepared {
-    settings: Settings,
+    runtime: Runtime,
+    loaded: Loaded,
     tls: Option<TlsAcceptor>,
     gateway: Arc<Gateway<Backends>>,
+    /// What the first look at the live backends found.
+    look: Look,
     /// Ends the sandboxes' clock when it is dropped.
     _sandbox: Sandbox,
 }
@@ -91,7 +66,7 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
         return Err(refuse(loaded.problems));
     }
     log(&loaded.problems);
-    let settings = loaded.settings.clone();
+    let settings = &loaded.settings;
     let tls = settings.tls.as_ref().map(http::tls::load).transpose();
     let tls = tls.map_err(|error| Refusal(CONFIG, format!("error: {error}\n")))?;
     let sandbox = Sandbox::new(settings.plugin.clone()).map_err(|e| Refusal::because(&e))?;
@@ -102,32 +77,35 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     log(&problems);
     telemetry.sources_unavailable(tenants.sources().filter(|s| s.state.is_err()).count());
     let clock: SharedClock = Arc::new(SystemClock);
-    let backend = open(&settings, &clock)?;
-    let mut gateway = Gateway::new(backend, clock, telemetry, settings.timing.clone());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| Refusal::because(&error))?;
+    let (backends, look) = runtime.block_on(async {
+        let opened = Backends::open(&settings.backend, &clock, &settings.timing).await;
+        let opened = opened.map_err(|error| Refusal::because(&error))?;
+        let look = opened.check().await;
+        Ok((opened, look))
+    })?;
+    // What a retry cannot mend is a configuration that does not fit; anything else may pass.
+    let problems = monitor::problems(&loaded, &look, |found| !found.passes);
+    if problems.has_errors() {
+        return Err(refuse(problems));
+    }
+    log(&problems);
+    let mut gateway = Gateway::new(backends, clock, telemetry, settings.timing.clone());
     gateway.max_message = settings.max_message;
+    let (clock, telemetry) = (Arc::clone(&gateway.clock), Arc::clone(&gateway.telemetry));
+    gateway.pressure = Pressure::new(settings.pressure.clone(), clock, telemetry);
     gateway.tenants.store(Arc::new(tenants));
     Ok(Prepared {
-        settings,
+        runtime,
+        loaded,
         tls,
         gateway: Arc::new(gateway),
+        look,
         _sandbox: sandbox,
     })
-}
-
-fn open(settings: &Settings, clock: &SharedClock) -> Result<Backends, Refusal> {
-    let window = settings.timing.window;
-    match &settings.backend {
-        BackendSettings::Embedded { path } => {
-            let embedded = Embedded::open(path, Arc::clone(clock), window);
-            embedded
-                .map(Backends::Embedded)
-                .map_err(|error| Refusal::because(&error))
-        }
-        BackendSettings::Memory => {
-            tracing::warn!("store and queue are in memory: nothing survives this process");
-            Ok(Backends::Memory(MemoryPair::new(clock, window)))
-        }
-    }
 }
 
 fn log(problems: &Problems) {
@@ -164,15 +142,12 @@ fn raise_file_limit(max_connections: usize) {
 
 impl Prepared {
     fn serve(self, out: &mut dyn Write) -> Result<(), Refusal> {
-        raise_file_limit(self.settings.http.max_connections);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.map_err(|error| Refusal::because(&error))?;
-        runtime.block_on(async {
-            let ingress = http::listen(self.settings.listen, "server.listen").await;
+        let settings = &self.loaded.settings;
+        raise_file_limit(settings.http.max_connections);
+        self.runtime.block_on(async {
+            let ingress = http::listen(settings.listen, "server.listen").await;
             let ingress = ingress.map_err(|error| Refusal::because(&error))?;
-            let admin = http::listen(self.settings.admin_listen, "admin.listen").await;
+            let admin = http::listen(settings.admin_listen, "admin.listen").await;
             let admin = admin.map_err(|error| Refusal::because(&error))?;
             let signals = Signals::new().map_err(|error| Refusal::because(&error))?;
             let at = |listener: &TcpListener| {
@@ -199,7 +174,13 @@ impl Prepared {
     ) -> Result<(), Refusal> {
         let readiness = Arc::new(Readiness::default());
         readiness.set(true);
-        let limits = self.settings.http.clone();
+        let monitor = Monitor::new(
+            &self.loaded,
+            Arc::clone(&self.gateway),
+            Arc::clone(&readiness),
+        );
+        monitor.take(&self.look);
+        let limits = self.loaded.settings.http.clone();
         let telemetry = || Arc::clone(&self.gateway.telemetry);
         let (stop_ingress, ingress_stopped) = watch::channel(());
         let (stop_admin, admin_stopped) = watch::channel(());
@@ -222,11 +203,14 @@ impl Prepared {
             telemetry(),
             closed(admin_stopped),
         ));
-        signals.next().await;
-        tracing::info!(delay = ?self.settings.drain_delay, "draining");
+        tokio::select! {
+            () = signals.next() => {}
+            () = monitor.watch() => {}
+        }
+        tracing::info!(delay = ?self.loaded.settings.drain_delay, "draining");
         readiness.set(false);
         let drained = async {
-            tokio::time::sleep(self.settings.drain_delay).await;
+            tokio::time::sleep(self.loaded.settings.drain_delay).await;
             drop(stop_ingress);
             let _ = deliveries.await;
             self.gateway.drain(DRAIN).await

@@ -20,10 +20,13 @@ pub(super) const MAX_LEASE: Duration = Duration::from_secs(30);
 /// The longest that a delivery waits for its answer.
 const MAX_ANSWER: Duration = Duration::from_secs(5);
 
-/// The claim TTL `auto` of the pairs that keep no dead letters: SQS's longest retention of 14 days (SQS
-/// quotas, message retention) and a day, so that a move to SQS forgets no sooner.
-const AUTO_TTL: Duration = Duration::from_secs(15 * DAY);
+/// What the claim TTL `auto` follows until a queue says how long it keeps messages: SQS's longest retention of
+/// 14 days (SQS quotas, message retention) and a day, so that a move to SQS forgets no sooner.
+pub const AUTO_TTL: Duration = Duration::from_secs(15 * DAY);
 const DAY: u64 = 24 * 60 * 60;
+
+/// From when on a delivery is a redelivery, unless the source says otherwise.
+const REDELIVERY_AFTER: Duration = Duration::from_mins(10);
 
 const TTL_HINT: &str =
     "use \"auto\", or more, here or in `store.claim_ttl` where that is what holds";
@@ -99,7 +102,7 @@ impl Provider {
     }
 
     fn claim_ttl(&self) -> Duration {
-        AUTO_TTL.max(self.retry_window.unwrap_or_default() + Duration::from_secs(DAY))
+        self.retry_window.unwrap_or_default() + Duration::from_secs(DAY)
     }
 }
 
@@ -129,12 +132,17 @@ pub(super) fn policy(source: &SourceSettings, provider: &Provider, timing: &Timi
             .same_id_other_body
             .unwrap_or_else(|| provider.same_id_other_body()),
         claim_ttl: source.claim_ttl.unwrap_or_else(|| provider.claim_ttl()),
+        claim_ttl_follows_queue: source.claim_ttl.is_none(),
         content_ttl: source.content_ttl.unwrap_or(content_ttl),
         lease,
         answer_deadline: provider.answer_deadline(),
         in_flight: source
             .in_flight
             .unwrap_or_else(|| provider.in_flight(floor)),
+        claim_outage: source.claim_outage,
+        redelivery_after: source
+            .redelivery
+            .then(|| source.redelivery_after.unwrap_or(REDELIVERY_AFTER)),
     }
 }
 
@@ -150,7 +158,34 @@ pub(super) fn check(
     problems.extend(check_claim_ttl(policy, provider, least, source));
     problems.extend(check_content_ttl(policy, provider, least, source));
     problems.extend(check_max_age(policy, provider, source));
+    problems.extend(check_redelivery(policy, provider, source));
     problems
+}
+
+/// The provider's own retries must not count as redeliveries that somebody asked for.
+fn check_redelivery(policy: &Policy, provider: &Provider, source: &KeyPath) -> Option<Problem> {
+    let (after, window) = (policy.redelivery_after?, provider.retry_window);
+    if window.is_some_and(|window| window < after) {
+        return None;
+    }
+    let path = source.then("redelivery");
+    let Some(window) = window else {
+        let what = "it is not known whether the provider retries by itself: its retries would be sent again";
+        return Some(
+            Problem::warning(path, what)
+                .hint("use \"suppress\" unless you are sure that it does not"),
+        );
+    };
+    let what = format!(
+        "the provider retries by itself for {}: its retries after {} would be sent again",
+        shown(window),
+        shown(after)
+    );
+    let hint = format!(
+        "use \"suppress\", or a `redelivery_after` of more than \"{}\"",
+        shown(window)
+    );
+    Some(Problem::error(path, what).hint(hint))
 }
 
 fn check_claim_ttl(

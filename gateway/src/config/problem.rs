@@ -161,7 +161,7 @@ impl Problems {
     }
 
     /// None yet, of the same file.
-    pub(super) fn none(&self) -> Self {
+    pub fn none(&self) -> Self {
         Self::of(&self.file)
     }
 

@@ -83,9 +83,8 @@ fn kind(of: &str) -> &'static str {
         "Size" => "size",
         "Time" => "duration",
         "Ttl" => "duration or `\"auto\"`",
-        "String" | "Kind" | "Ordering" | "NoEventId" | "SameIdOtherBody" | "InFlightPolicy" => {
-            "text"
-        }
+        "String" | "StoreKind" | "QueueKind" | "Ordering" | "NoEventId" | "SameIdOtherBody"
+        | "InFlightPolicy" | "ClaimOutage" | "Redelivery" => "text",
         "usize" | "u64" | "u32" => "number",
         "bool" => "`true` or `false`",
         "PathBuf" => "path",
@@ -169,6 +168,11 @@ fn every_field_is_documented_and_none_escapes_the_reference() {
         "x = 1",
         "[server]\nx = 1",
         "[plugins]\nx = 1",
+        "[store]\nx = 1",
+        "[queue]\nx = 1",
+        "[queue.sqs]\nx = 1",
+        "[queue.pressure]\nx = 1",
+        "[aws]\nx = 1",
         "[tenants.a.sources.s]\nx = 1",
     ] {
         let told = told(text);

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use super::secret::Surroundings;
 use super::sources::Plugins;
-use super::validate::BackendSettings;
+use super::validate::{BackendSettings, QueueSettings, StoreSettings};
 use super::*;
 use crate::delivery::Delivery;
 use crate::plugin::{Fault, Handled, Limits, Manifest, Plugin, Sandbox, Setup};
+use crate::queue::Retention;
 use crate::telemetry::Telemetry;
 use crate::tenants::Tenants;
 
@@ -261,8 +262,59 @@ fn a_list_is_no_table() {
 }
 
 #[test]
-fn kinds_that_differ_are_told_once() {
+fn what_is_not_durable_or_not_used_is_told() {
     insta::assert_snapshot!(World::of("[store]\nkind = \"memory\"\npath = \"data\"\n").report());
+    insta::assert_snapshot!(World::of("[queue]\nkind = \"memory\"\npath = \"data\"\n").report());
+    insta::assert_snapshot!(World::of("[queue]\npath = \"data\"\n").report());
+}
+
+#[test]
+fn what_aws_could_not_use_is_told() {
+    let report = |text: &str| World::of(text).report();
+    let kinds = "[store]\nkind = \"dynamodb\"\n[queue]\nkind = \"sqs\"\n";
+    insta::assert_snapshot!(report(kinds));
+    insta::assert_snapshot!(report(&format!(
+        "{kinds}window = \"60s\"\nsqs.url = \"https://sqs.eu-west-1.amazonaws.com/1/events\"\n\
+         sqs.batches = 0\npressure = {{ high_water = 10, low_water = 11, max_running = 0 }}\n\
+         [aws]\nregion = \"eu-central-1\"\nendpoint = \"localhost:4566\"\n"
+    )));
+    insta::assert_snapshot!(report(&format!("{kinds}sqs.url = \"events.fifo\"\n")));
+}
+
+#[test]
+fn the_queues_url_names_the_region() {
+    let text = "[store]\nkind = \"dynamodb\"\ndynamodb.table = \"claims\"\n[queue]\nkind = \"sqs\"\n\
+                sqs.url = \"https://sqs.eu-west-1.amazonaws.com/1/events.fifo\"\n";
+    let settings = World::of(text).load().unwrap().settings;
+    let QueueSettings::Sqs(sqs) = settings.backend.queue else {
+        panic!("{:?}", settings.backend.queue)
+    };
+    assert_eq!(sqs.aws.region.as_deref(), Some("eu-west-1"));
+    assert_eq!(
+        settings.timing.skew,
+        Duration::from_secs(10),
+        "clocks of others"
+    );
+}
+
+#[test]
+fn a_fixed_ttl_that_does_not_outlive_the_queues_messages_is_refused_with_the_numbers() {
+    let text = "[store]\nclaim_ttl = \"5days\"\n\
+                [tenants.a.sources.longer]\nplugin = \"github\"\nclaim_ttl = \"20days\"\n\
+                [tenants.a.sources.auto]\nplugin = \"github\"\nclaim_ttl = \"auto\"\n";
+    let loaded = World::of(text).load().unwrap();
+    let day = Duration::from_hours(24);
+    let kept = |queue, dead_letters: Option<u32>| Retention {
+        queue: queue * day,
+        dead_letters: dead_letters.map(|days| days * day),
+    };
+    let (problems, lacks) = loaded.outlives(kept(4, Some(14)));
+    insta::assert_snapshot!(problems);
+    assert_eq!(lacks, 14 * day);
+    let (problems, lacks) = loaded.outlives(kept(4, None));
+    insta::assert_snapshot!(problems);
+    assert_eq!(lacks, Duration::from_secs(1), "as long is not longer");
+    assert!(!loaded.outlives(kept(3, None)).0.has_errors());
 }
 
 #[test]
@@ -454,8 +506,11 @@ fn an_empty_file_gives_the_defaults() {
     assert_eq!(settings.plugin_directory, Path::new("plugins"));
     assert_eq!(
         settings.backend,
-        BackendSettings::Embedded {
-            path: "data".into()
+        BackendSettings {
+            store: StoreSettings::Embedded {
+                path: "data".into()
+            },
+            queue: QueueSettings::Store,
         }
     );
     assert_eq!(settings.timing.window, Duration::from_mins(5));
@@ -481,10 +536,10 @@ fn paths_start_at_the_files_directory() {
         loaded.settings.plugin.cache.as_deref(),
         Some(Path::new("/etc/hookgate/c"))
     );
-    let embedded = BackendSettings::Embedded {
+    let embedded = StoreSettings::Embedded {
         path: "/etc/hookgate/d".into(),
     };
-    assert_eq!(loaded.settings.backend, embedded);
+    assert_eq!(loaded.settings.backend.store, embedded);
     let (tenants, problems) = loaded.tenants(&Catalogue, &world, &Telemetry::default());
     assert!(tenants.find("a", "s").unwrap().state.is_ok(), "{problems}");
 }

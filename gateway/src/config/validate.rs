@@ -13,13 +13,20 @@ use super::policy::MAX_LEASE;
 use super::problem::{KeyPath, Problem, Problems};
 use super::secret::SecretRef;
 use super::units::{Ttl, shown};
-use super::{Config, Kind, Source};
+use super::{Config, QueueKind, Redelivery, Source, StoreKind};
+use crate::aws::AwsSettings;
 use crate::crypto::KeyForm;
+use crate::delivery::message::MAX_MESSAGE;
 use crate::delivery::{Name, Ordering};
 use crate::http::tls::TlsFiles;
 use crate::pipeline::Timing;
-use crate::tenants::{InFlightPolicy, NoEventId, SameIdOtherBody};
-use crate::{http, plugin};
+use crate::queue::sqs::SqsSettings;
+use crate::store::dynamodb::DynamoSettings;
+use crate::tenants::{ClaimOutage, InFlightPolicy, NoEventId, SameIdOtherBody};
+use crate::{http, plugin, pressure};
+
+/// How long SQS FIFO remembers a deduplication id (SQS developer guide, "Exactly-once processing").
+const SQS_WINDOW: Duration = Duration::from_secs(300);
 
 /// How old, and how far ahead, a signature may be unless the source says otherwise.
 const TOLERANCE: Duration = Duration::from_mins(5);
@@ -43,6 +50,10 @@ pub struct Settings {
     pub plugin: plugin::Limits,
     /// The claim store and the queue.
     pub backend: BackendSettings,
+    /// When new events are refused because too much waits.
+    pub pressure: pressure::Limits,
+    /// How long events are remembered, where that does not follow the queue.
+    pub claim_ttl: Option<Duration>,
     /// The bounds on time, the window among them.
     pub timing: Timing,
     /// The largest message that the queue takes, in bytes.
@@ -53,12 +64,39 @@ pub struct Settings {
 
 /// The claim store and the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BackendSettings {
-    /// One database on this machine.
+pub struct BackendSettings {
+    /// The claim store.
+    pub store: StoreSettings,
+    /// The queue.
+    pub queue: QueueSettings,
+}
+
+/// The claim store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreSettings {
+    /// A database on this machine.
     Embedded {
         /// Its directory.
         path: PathBuf,
     },
+    /// A table of DynamoDB.
+    DynamoDb(DynamoSettings),
+    /// Nothing durable.
+    Memory,
+}
+
+/// The queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueSettings {
+    /// The store's database.
+    Store,
+    /// A database on this machine of its own.
+    Embedded {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// A FIFO queue of SQS.
+    Sqs(SqsSettings),
     /// Nothing durable.
     Memory,
 }
@@ -92,6 +130,12 @@ pub struct SourceSettings {
     pub same_id_other_body: Option<SameIdOtherBody>,
     /// What to do about an owner at work; none leaves it to the plugin.
     pub in_flight: Option<InFlightPolicy>,
+    /// What to do while the claim store is out of reach.
+    pub claim_outage: ClaimOutage,
+    /// Whether a late delivery of an accepted event asks for one more message.
+    pub redelivery: bool,
+    /// How late; none leaves it to the default.
+    pub redelivery_after: Option<Duration>,
     /// How long an event is remembered; none follows the queue and the provider.
     pub claim_ttl: Option<Duration>,
     /// How long an event known by its content is remembered; none follows the provider.
@@ -123,6 +167,8 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
         plugin_directory: directory.join(&config.plugins.directory),
         plugin: plugin_limits(config, directory),
         backend: backend(config, directory, problems),
+        pressure: pressure(config, problems),
+        claim_ttl: fixed(config.store.claim_ttl),
         timing: timing(config, problems),
         max_message: config.queue.max_message.0,
         sources: sources(config, directory, problems),
@@ -221,42 +267,180 @@ fn plugin_limits(config: &Config, directory: &Path) -> plugin::Limits {
 fn backend(config: &Config, directory: &Path, problems: &mut Problems) -> BackendSettings {
     let (store, queue) = (&config.store, &config.queue);
     let kind = |section| KeyPath::new(&[section, "kind"]);
-    // Where one could not be read, the other has nothing to agree with.
-    if store.kind != queue.kind && !problems.has_error_at(&kind("store")) {
-        let what = "it is not the same as `store.kind`, but must be for now";
-        problems.add_new(Problem::error(kind("queue"), what).hint(match store.kind {
-            Kind::Embedded => "set both to \"embedded\", the default, or both to \"memory\"",
-            Kind::Memory => "set `queue.kind = \"memory\"` too",
-        }));
-    }
-    match store.kind {
-        Kind::Embedded => BackendSettings::Embedded {
-            path: directory.join(store.path.as_deref().unwrap_or(Path::new("data"))),
-        },
-        Kind::Memory => {
+    let both_embedded = (store.kind, queue.kind) == (StoreKind::Embedded, QueueKind::Embedded);
+    for (section, is_memory) in [
+        ("store", store.kind == StoreKind::Memory),
+        ("queue", queue.kind == QueueKind::Memory),
+    ] {
+        // Said once where both are.
+        if is_memory && (section == "store" || store.kind != StoreKind::Memory) {
             let what = "nothing is durable: every event is lost when the gateway stops";
             problems.add_new(
-                Problem::warning(kind("store"), what)
+                Problem::warning(kind(section), what)
                     .hint("use \"embedded\" for anything but measuring"),
             );
-            if store.path.is_some() {
-                let path = KeyPath::new(&["store", "path"]);
-                problems.add_new(Problem::warning(
-                    path,
-                    "it is not used: the store is in memory",
-                ));
-            }
-            BackendSettings::Memory
         }
+    }
+    let unused = [
+        (
+            "store",
+            store.path.is_some() && store.kind != StoreKind::Embedded,
+        ),
+        (
+            "queue",
+            queue.path.is_some() && (queue.kind != QueueKind::Embedded || both_embedded),
+        ),
+    ];
+    for (section, _) in unused.into_iter().filter(|(_, unused)| *unused) {
+        let what = if both_embedded {
+            "it is not used: store and queue are one database, at `store.path`".to_owned()
+        } else {
+            format!("it is not used: the {section} is not embedded")
+        };
+        problems.add_new(Problem::warning(KeyPath::new(&[section, "path"]), what));
+    }
+    let at = |path: &Option<PathBuf>| directory.join(path.as_deref().unwrap_or(Path::new("data")));
+    let store = match store.kind {
+        StoreKind::Embedded => StoreSettings::Embedded {
+            path: at(&store.path),
+        },
+        StoreKind::Memory => StoreSettings::Memory,
+        StoreKind::DynamoDb => StoreSettings::DynamoDb(dynamodb(config, problems)),
+    };
+    let queue = match queue.kind {
+        QueueKind::Embedded if both_embedded => QueueSettings::Store,
+        QueueKind::Embedded => QueueSettings::Embedded {
+            path: at(&queue.path),
+        },
+        QueueKind::Memory => QueueSettings::Memory,
+        QueueKind::Sqs => QueueSettings::Sqs(sqs(config, problems)),
+    };
+    BackendSettings { store, queue }
+}
+
+fn dynamodb(config: &Config, problems: &mut Problems) -> DynamoSettings {
+    let table = config.store.dynamodb.table.clone().unwrap_or_default();
+    if table.is_empty() {
+        let path = KeyPath::new(&["store", "dynamodb", "table"]);
+        let problem = Problem::error(path, "it is missing");
+        problems.add_new(problem.hint("name the table, as [store.dynamodb] table = \"NAME\""));
+    }
+    DynamoSettings {
+        aws: aws(config, None, problems),
+        table,
+        timeout: Timing::default().claim_timeout,
     }
 }
 
-/// Both kinds live in this process, whose clock is the only one.
+fn sqs(config: &Config, problems: &mut Problems) -> SqsSettings {
+    let sqs = &config.queue.sqs;
+    let path = || KeyPath::new(&["queue", "sqs", "url"]);
+    let url = sqs.url.clone().unwrap_or_default();
+    if url.is_empty() {
+        let problem = Problem::error(path(), "it is missing");
+        problems.add_new(problem.hint(
+            "name the queue, as [queue.sqs] url = \"https://sqs.REGION.amazonaws.com/ACCOUNT/NAME.fifo\"",
+        ));
+    } else if !url.starts_with("https://") && !url.starts_with("http://") {
+        let what = format!("{url:?} is not a queue's URL");
+        let hint = "write it as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME.fifo";
+        problems.add_new(Problem::error(path(), what).hint(hint));
+    } else if !url.ends_with(".fifo") {
+        let what = "it is a standard queue, which keeps neither order nor one copy: FIFO queues end in .fifo";
+        let hint = "make a FIFO queue; a standard queue cannot become one";
+        problems.add_new(Problem::error(path(), what).hint(hint));
+    }
+    if sqs.batches == 0 {
+        let path = KeyPath::new(&["queue", "sqs", "batches"]);
+        problems.add_new(Problem::error(
+            path,
+            "it is zero, which would let nothing through",
+        ));
+    }
+    if config.queue.window.0 != SQS_WINDOW {
+        let path = KeyPath::new(&["queue", "window"]);
+        let problem = Problem::error(path, "SQS FIFO remembers for 300 s, which cannot be chosen");
+        problems.add_new(problem.hint("leave it out"));
+    }
+    SqsSettings {
+        aws: aws(config, region_of(&url), problems),
+        url,
+        timeout: Timing::default().enqueue_timeout,
+        linger: sqs.linger.0,
+        batches: sqs.batches,
+        max_bytes: config.queue.max_message.0.min(MAX_MESSAGE),
+    }
+}
+
+/// The region in a queue's URL at AWS.
+fn region_of(url: &str) -> Option<&str> {
+    let host = url.strip_prefix("https://sqs.")?.split('/').next()?;
+    host.split_once(".amazonaws.com").map(|(region, _)| region)
+}
+
+fn aws(config: &Config, of_url: Option<&str>, problems: &mut Problems) -> AwsSettings {
+    let written = config.aws.region.as_deref();
+    if let (Some(written), Some(of_url)) = (written, of_url)
+        && written != of_url
+    {
+        let what = format!("{written:?} is not the region of `queue.sqs.url`, which is {of_url:?}");
+        problems.add_new(Problem::error(KeyPath::new(&["aws", "region"]), what));
+    }
+    if let Some(endpoint) = &config.aws.endpoint
+        && !endpoint.starts_with("http://")
+        && !endpoint.starts_with("https://")
+    {
+        let what = format!("{endpoint:?} begins with neither http:// nor https://");
+        problems.add_new(Problem::error(KeyPath::new(&["aws", "endpoint"]), what));
+    }
+    AwsSettings {
+        region: written.or(of_url).map(str::to_owned),
+        endpoint: config.aws.endpoint.clone(),
+    }
+}
+
+fn pressure(config: &Config, problems: &mut Problems) -> pressure::Limits {
+    let written = &config.queue.pressure;
+    let at = |key| KeyPath::new(&["queue", "pressure", key]);
+    let low_water = written.low_water.unwrap_or(written.high_water / 5 * 4);
+    let zero = [
+        ("high_water", written.high_water == 0),
+        ("poll", written.poll.0.is_zero()),
+        ("max_running", written.max_running == 0),
+        ("slow_send", written.slow_send.0.is_zero()),
+    ];
+    for (key, _) in zero.into_iter().filter(|(_, zero)| *zero) {
+        problems.add_new(Problem::error(
+            at(key),
+            "it is zero, which would let nothing through",
+        ));
+    }
+    if low_water > written.high_water {
+        let what = "it is above `high_water`";
+        problems.add_new(Problem::error(at("low_water"), what));
+    }
+    pressure::Limits {
+        high_water: written.high_water,
+        low_water,
+        poll: written.poll.0,
+        max_running: written.max_running,
+        slow_send: written.slow_send.0,
+        memory_budget: config.server.memory_budget.0,
+    }
+}
+
+/// What lives in this process has no clock but its own.
 fn timing(config: &Config, problems: &mut Problems) -> Timing {
+    let standard = Timing::default();
+    let is_local = config.store.kind != StoreKind::DynamoDb && config.queue.kind != QueueKind::Sqs;
     let timing = Timing {
         window: config.queue.window.0,
-        skew: Duration::ZERO,
-        ..Timing::default()
+        skew: if is_local {
+            Duration::ZERO
+        } else {
+            standard.skew
+        },
+        ..standard
     };
     if !timing.allows(MAX_LEASE) {
         let least = 2 * (MAX_LEASE + 2 * timing.skew + timing.enqueue_timeout);
@@ -426,12 +610,19 @@ fn source_settings(
         no_event_id: source.no_event_id,
         same_id_other_body: source.same_id_other_body,
         in_flight: source.in_flight,
-        claim_ttl: match source.claim_ttl.unwrap_or(default_ttl) {
-            Ttl::Auto => None,
-            Ttl::Fixed(ttl) => Some(ttl),
-        },
+        claim_outage: source.claim_outage,
+        redelivery: source.redelivery == Some(Redelivery::Forward),
+        redelivery_after: source.redelivery_after.map(|time| time.0),
+        claim_ttl: fixed(source.claim_ttl.unwrap_or(default_ttl)),
         content_ttl: source.content_ttl.map(|time| time.0),
         allow_weak_key: source.allow_weak_key,
+    }
+}
+
+fn fixed(ttl: Ttl) -> Option<Duration> {
+    match ttl {
+        Ttl::Auto => None,
+        Ttl::Fixed(ttl) => Some(ttl),
     }
 }
 

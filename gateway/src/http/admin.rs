@@ -50,7 +50,12 @@ impl<B: Backend> Admin<B> {
         };
         reply(
             status,
-            &json!({ "ready": ready, "unavailable_sources": unavailable }),
+            &json!({
+                "ready": ready,
+                "troubles": *self.readiness.troubles(),
+                "pressure": self.gateway.pressure.level().name(),
+                "unavailable_sources": unavailable,
+            }),
         )
     }
 

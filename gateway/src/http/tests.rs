@@ -14,7 +14,9 @@ use crate::delivery::{Delivery, Event, Name, Ordering as Order, Verdict};
 use crate::pipeline::{Gateway, Timing};
 use crate::plugin::{Fault, Handled, Manifest, Plugin, Setup};
 use crate::telemetry::Telemetry;
-use crate::tenants::{InFlightPolicy, NoEventId, Policy, Ready, SameIdOtherBody, Source, Tenants};
+use crate::tenants::{
+    ClaimOutage, InFlightPolicy, NoEventId, Policy, Ready, SameIdOtherBody, Source, Tenants,
+};
 
 /// Accepts everything, by its content, and notes it.
 struct Noting {
@@ -126,6 +128,9 @@ fn source(plugin: &Arc<Noting>, telemetry: &Telemetry) -> Source {
             lease: Duration::from_secs(4),
             answer_deadline: Duration::from_secs(5),
             in_flight: InFlightPolicy::Wait,
+            claim_ttl_follows_queue: false,
+            claim_outage: ClaimOutage::Reject,
+            redelivery_after: None,
         },
     }
 }

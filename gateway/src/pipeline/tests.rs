@@ -50,6 +50,9 @@ fn policy() -> Policy {
         lease: Duration::from_secs(4),
         answer_deadline: Duration::from_secs(2),
         in_flight: InFlightPolicy::Wait,
+        claim_ttl_follows_queue: false,
+        claim_outage: ClaimOutage::Reject,
+        redelivery_after: None,
     }
 }
 

@@ -24,6 +24,11 @@ fn used() -> Telemetry {
     telemetry.key_matched(&source, "secret", 0);
     telemetry.other_body(&source);
     telemetry.signed_age(-1500);
+    telemetry.unclaimed(&source);
+    telemetry.redelivered(&source);
+    telemetry.unstable_id(&source);
+    telemetry.queue_depth(Depth::default());
+    telemetry.clock_skew("sqs", 0.5);
     telemetry
 }
 

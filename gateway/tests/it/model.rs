@@ -270,6 +270,7 @@ impl<B: StoreBench + QueueBench> Run<B> {
         match self.bench.queue().send(&copy, &owner.span).await {
             Err(QueueError::LeaseEnded) => return assert!(!owner.span.is_running()),
             Err(other) => panic!("{other}"),
+            Ok(Sent::Held) => panic!("it tells copies apart"),
             Ok(Sent::Deduplicated) => {}
             Ok(Sent::New) => self
                 .copies

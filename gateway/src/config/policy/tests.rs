@@ -12,6 +12,7 @@ fn provider(says: &str) -> Provider {
 
 fn source() -> SourceSettings {
     use crate::delivery::{Name, Ordering};
+    use crate::tenants::ClaimOutage;
     SourceSettings {
         tenant: Name::new("acme").unwrap(),
         name: Name::new("s").unwrap(),
@@ -26,6 +27,9 @@ fn source() -> SourceSettings {
         no_event_id: None,
         same_id_other_body: None,
         in_flight: None,
+        claim_outage: ClaimOutage::Reject,
+        redelivery: false,
+        redelivery_after: None,
         claim_ttl: None,
         content_ttl: None,
         allow_weak_key: false,
@@ -113,17 +117,41 @@ fn identity_follows_what_the_plugin_says() {
 #[test]
 fn claims_outlive_the_providers_retries() {
     let day = Duration::from_secs(DAY);
-    assert_eq!(resolved("").claim_ttl, 15 * day);
-    assert_eq!(resolved(r#""retry_window_s": 2592000"#).claim_ttl, 31 * day);
+    assert_eq!(resolved("").claim_ttl, day);
+    let policy = resolved(r#""retry_window_s": 2592000"#);
+    assert_eq!(policy.claim_ttl, 31 * day);
+    assert!(policy.claim_ttl_follows_queue);
     let with = |ttl| SourceSettings {
         claim_ttl: Some(ttl),
         ..source()
     };
+    let fixed = super::policy(&with(day), &Provider::default(), &Timing::default());
+    assert_eq!(
+        (fixed.claim_ttl, fixed.claim_ttl_follows_queue),
+        (day, false)
+    );
     let says = r#""retry_window_s": 3600"#;
     assert_eq!(found(&with(3600 * S), says), ["error claim_ttl"]);
     assert_eq!(found(&with(3601 * S), says), [""; 0]);
     assert_eq!(found(&with(329 * S), ""), ["error claim_ttl"]);
     assert_eq!(found(&with(330 * S), ""), [""; 0]);
+}
+
+#[test]
+fn redeliveries_are_for_providers_that_no_longer_retry_by_then() {
+    let forwards = |after| SourceSettings {
+        redelivery: true,
+        redelivery_after: after,
+        ..source()
+    };
+    let of = |after| policy(&forwards(after), &Provider::default(), &Timing::default());
+    assert_eq!(of(None).redelivery_after, Some(600 * S));
+    assert_eq!(of(Some(90 * S)).redelivery_after, Some(90 * S));
+    assert_eq!(found(&forwards(None), r#""max_attempts": 1"#), [""; 0]);
+    let retries = r#""retry_window_s": 3600"#;
+    assert_eq!(found(&forwards(None), retries), ["error redelivery"]);
+    assert_eq!(found(&forwards(Some(3601 * S)), retries), [""; 0]);
+    assert_eq!(found(&forwards(None), ""), ["warning redelivery"]);
 }
 
 #[test]

@@ -14,7 +14,9 @@ use hookgate::pipeline::{Gateway, Timing};
 use hookgate::plugin::{Fault, Handled, Manifest, Plugin, Setup};
 use hookgate::queue::Held;
 use hookgate::telemetry::Telemetry;
-use hookgate::tenants::{InFlightPolicy, NoEventId, Policy, Ready, SameIdOtherBody, Source};
+use hookgate::tenants::{
+    ClaimOutage, InFlightPolicy, NoEventId, Policy, Ready, SameIdOtherBody, Source,
+};
 use tokio::time::{Instant, sleep};
 
 use super::faulty::{Course, Fate, Faulty, Life};
@@ -201,6 +203,9 @@ impl World {
             dice: Dice::new(seed, trouble),
             instances: Mutex::default(),
             in_flight: InFlightPolicy::Wait,
+            claim_ttl_follows_queue: false,
+            claim_outage: ClaimOutage::Reject,
+            redelivery_after: None,
             start,
             calls: Arc::default(),
         };

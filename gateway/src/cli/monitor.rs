@@ -1,0 +1,170 @@
+//! What is looked at again and again while the gateway serves: the queue's depth and retention, whether the
+//! backends can be reached, and their clocks.
+//!
+//! A claim TTL found too short later, or a clock that runs away, is told loudly; only what makes deliveries
+//! useless (no backend, clocks too far apart) makes the gateway unready.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::backends::{Backends, Look};
+use crate::backend::{Finding, Gravity};
+use crate::config::problem::KeyPath;
+use crate::config::validate::QueueSettings;
+use crate::config::{Loaded, Problem, Problems, retention};
+use crate::http::Readiness;
+use crate::pipeline::Gateway;
+use crate::store::millis;
+
+/// How often the backends are looked at as a whole.
+const CHECK: Duration = Duration::from_secs(60);
+
+/// The same while they cannot be reached.
+const RECHECK: Duration = Duration::from_secs(5);
+
+/// Clocks that are further apart are warned of.
+const SKEW_WARNED: Duration = Duration::from_secs(2);
+
+/// The problems that a look found, as of the configuration's sections; errors among them only where `refuses`
+/// says so, else warnings.
+pub(super) fn problems(
+    loaded: &Loaded,
+    look: &Look,
+    refuses: impl Fn(&Finding) -> bool,
+) -> Problems {
+    let mut problems = loaded.problems.none();
+    for (section, found) in &look.findings {
+        let path = KeyPath::new(&[section]);
+        let problem = match found.gravity {
+            Gravity::Error if refuses(found) => Problem::error(path, found.what.clone()),
+            Gravity::Error | Gravity::Warning => Problem::warning(path, found.what.clone()),
+            Gravity::Note => continue,
+        };
+        problems.add(problem.hint(found.hint.clone()));
+    }
+    if let Some(facts) = &look.queue {
+        problems.extend(loaded.outlives(facts.retention).0);
+    }
+    problems
+}
+
+/// Looks at the backends while the gateway serves.
+pub(super) struct Monitor<'a> {
+    loaded: &'a Loaded,
+    gateway: Arc<Gateway<Backends>>,
+    readiness: Arc<Readiness>,
+}
+
+impl<'a> Monitor<'a> {
+    pub(super) fn new(
+        loaded: &'a Loaded,
+        gateway: Arc<Gateway<Backends>>,
+        readiness: Arc<Readiness>,
+    ) -> Self {
+        let is_sqs = matches!(loaded.settings.backend.queue, QueueSettings::Sqs(_));
+        let retained = millis(retention::follows_unknown(is_sqs));
+        gateway.retained.store(retained, Ordering::Relaxed);
+        Self {
+            loaded,
+            gateway,
+            readiness,
+        }
+    }
+
+    /// Takes over what a look found. False where a backend could not be used.
+    pub(super) fn take(&self, look: &Look) -> bool {
+        if let Some(facts) = &look.queue {
+            let retained = millis(retention::follows(facts.retention));
+            self.gateway.retained.store(retained, Ordering::Relaxed);
+            let (problems, lacks) = self.loaded.outlives(facts.retention);
+            self.gateway.telemetry.claim_ttl_missing(lacks);
+            for problem in problems.iter() {
+                tracing::error!("{problem}");
+            }
+        }
+        let mut troubles: Vec<_> = look
+            .findings
+            .iter()
+            .filter(|(_, found)| found.is_error())
+            .map(|(section, found)| format!("{section}: {}", found.what))
+            .collect();
+        let is_usable = troubles.is_empty();
+        troubles.extend(self.skewed());
+        self.readiness.trouble(troubles);
+        is_usable
+    }
+
+    /// The clocks that are too far apart to go on, and a warning for those that are on their way.
+    fn skewed(&self) -> Vec<String> {
+        let mut troubles = Vec::new();
+        for skew in &self.gateway.backend.skews {
+            let (backend, apart) = (skew.backend(), skew.apart());
+            self.gateway
+                .telemetry
+                .clock_skew(backend, skew.ahead_seconds());
+            let text = format!(
+                "the clocks of this machine and of {backend} are {:.1} s apart",
+                apart.as_secs_f64()
+            );
+            if apart >= self.gateway.timing.skew {
+                tracing::error!("{text}: deliveries are not wanted until they agree");
+                troubles.push(text);
+            } else if apart >= SKEW_WARNED {
+                tracing::warn!("{text}");
+            }
+        }
+        troubles
+    }
+
+    /// Looks on, for ever.
+    pub(super) async fn watch(&self) {
+        let pressure = &self.gateway.pressure;
+        let mut polls = interval(pressure.interval());
+        let mut checks = interval(RECHECK);
+        for ticks in [&mut polls, &mut checks] {
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
+        let mut told = BTreeSet::new();
+        let (mut is_usable, mut since) = (self.readiness.get(), Duration::ZERO);
+        checks.tick().await;
+        loop {
+            tokio::select! {
+                _ = polls.tick() => pressure.poll(self.gateway.backend.depth().await),
+                _ = checks.tick() => {
+                    since += RECHECK;
+                    if is_usable && since < CHECK {
+                        let troubles = self.skewed();
+                        self.readiness.trouble(troubles);
+                        continue;
+                    }
+                    since = Duration::ZERO;
+                    let look = self.gateway.backend.check().await;
+                    self.tell(&look, &mut told);
+                    is_usable = self.take(&look);
+                }
+            }
+        }
+    }
+
+    /// Tells what is new since the last look.
+    fn tell(&self, look: &Look, told: &mut BTreeSet<String>) {
+        let found = look
+            .findings
+            .iter()
+            .filter(|(_, found)| found.gravity != Gravity::Note);
+        let now: BTreeSet<_> = found
+            .map(|(section, found)| format!("{section}: {found}"))
+            .collect();
+        for text in now.difference(told) {
+            tracing::warn!("{text}");
+        }
+        if now.is_empty() && !told.is_empty() {
+            tracing::info!("the backends can be used again");
+        }
+        *told = now;
+    }
+}
