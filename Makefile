@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOOKGATE := $(TARGET)/debug/hookgate
 CARGO_FLAGS := $(if $(CI),--locked)
 
-.PHONY: help setup build plugins demo test chaos model bench lint clean
+.PHONY: help setup build plugins demo test chaos model fuzz bench lint clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,9 +38,13 @@ model: ## Try many more schedules and sequences on the protocol than every day: 
 	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),20000) CHAOS_FROM=$(or $(CHAOS_FROM),400) MODEL_CASES=$(or $(MODEL_CASES),5000) \
 		cargo test $(CARGO_FLAGS) -p hookgate --test it -- chaos:: model:: --nocapture
 
+fuzz: ## Try machine-made input on everything that reads what comes from outside: FUZZ_SECONDS=60 for each target
+	@FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) tests/fuzz/run.sh
+
 lint: setup ## Check format, lints, licences, bans and sources
 	cargo fmt --all --check
 	cargo fmt --all --check --manifest-path plugins/Cargo.toml
+	cargo fmt --all --check --manifest-path tests/fuzz/Cargo.toml
 	cargo clippy $(CARGO_FLAGS) --workspace --all-targets $(if $(CI),-- -D warnings)
 	cargo clippy $(CARGO_FLAGS) --manifest-path plugins/Cargo.toml --all-targets $(if $(CI),-- -D warnings)
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

@@ -1,6 +1,8 @@
-//! Places where tests kill this process, as a power cut or the kernel would: no destructor, no flush.
+//! Places where tests kill this process, as a power cut or the kernel would: no destructor, no flush. Or where
+//! they stop it, as a paused virtual machine or container is.
 //!
-//! `FAILPOINTS="NAME=3*off->return"` kills it the fourth time it comes by NAME. Absent from release builds.
+//! `FAILPOINTS="NAME=3*off->return"` kills it the fourth time it comes by NAME; `"NAME=1*return(stop)"` stops it
+//! the first time, until it is continued (SIGCONT). Absent from release builds.
 
 #[cfg(all(feature = "failpoints", not(debug_assertions)))]
 compile_error!("fail points have no place in a release build: build without --features failpoints");
@@ -16,12 +18,16 @@ pub const BEFORE_ANSWER: &str = "before-answer";
 /// With some bytes of the answer sent.
 pub const INSIDE_ANSWER: &str = "inside-answer";
 
-/// Kills the process if a test says so.
+/// Kills or stops the process if a test says so.
 #[cfg(feature = "failpoints")]
 pub fn here(name: &str) {
-    fail::eval(name, |_| {
-        let _ =
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    use rustix::process::{Signal, getpid, kill_process};
+    fail::eval(name, |argument| {
+        if argument.as_deref() == Some("stop") {
+            let _ = kill_process(getpid(), Signal::STOP);
+            return;
+        }
+        let _ = kill_process(getpid(), Signal::KILL);
         loop {
             std::thread::park();
         }

@@ -154,7 +154,8 @@ pub async fn serve<H: Handle>(
     telemetry: SharedTelemetry,
     stop: impl Future<Output = ()>,
 ) {
-    let connections = Arc::new(Semaphore::new(limits.max_connections));
+    let most = limits.max_connections.min(Semaphore::MAX_PERMITS);
+    let connections = Arc::new(Semaphore::new(most));
     let server = Arc::new(Server {
         http1: http1(&limits),
         http2: http2(&limits),

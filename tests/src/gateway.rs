@@ -1,6 +1,6 @@
 //! The real binary as a process on free ports, and a look at its queue through the admin listener.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -145,6 +145,45 @@ impl Gateway {
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// The process as the kernel sees it: `/proc/PID`.
+    fn process(&self) -> io::Result<PathBuf> {
+        let id = self.child.id().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Path::new("/proc").join(id.to_string()))
+    }
+
+    /// Whether every thread of it is stopped (SIGSTOP), so that nothing runs until it is continued.
+    pub fn is_stopped(&self) -> io::Result<bool> {
+        for thread in fs::read_dir(self.process()?.join("task"))? {
+            let stat = fs::read_to_string(thread?.path().join("stat"))?;
+            // `PID (NAME) STATE …`; a name may hold anything.
+            let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+            if !state.is_some_and(|state| state.starts_with('T')) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Its memory at this moment, in bytes: the resident set, shared pages included.
+    pub fn memory(&self) -> io::Result<usize> {
+        let status = fs::read_to_string(self.process()?.join("status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        let kib: Option<usize> = kib.and_then(|kib| kib.parse().ok());
+        Ok(kib.ok_or(io::ErrorKind::InvalidData)? * 1024)
+    }
+
+    /// The value of a metric without labels.
+    pub async fn metric(&self, name: &str) -> io::Result<i64> {
+        let answer = hookgate::http::client::get(self.admin, "/metrics").await;
+        let (_, text) = answer.map_err(io::Error::other)?;
+        let text = String::from_utf8_lossy(&text);
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        let value = lines.find(|(found, _)| *found == name);
+        let value = value.and_then(|(_, value)| value.parse().ok());
+        value.ok_or_else(|| io::Error::other(format!("no metric {name}")))
     }
 
     /// Sends it a signal, unless it has ended.

@@ -176,10 +176,12 @@ fn described(path: KeyPath, message: &str) -> Problem {
     Problem::error(path, withheld(message))
 }
 
-/// The name and the known ones of serde's "unknown field `name`, expected one of `a`, `b`".
+/// The name and the known ones of serde's "unknown field `name`, expected one of `a`, `b`". What was expected is
+/// behind the last such words: the name is what somebody wrote, marks and all, and as a value it may be a secret.
 fn unknown<'a>(message: &'a str, kind: &str) -> Option<(&'a str, impl Iterator<Item = &'a str>)> {
-    let mut quoted = message.strip_prefix(kind)?.split('`').skip(1).step_by(2);
-    Some((quoted.next()?, quoted))
+    let rest = message.strip_prefix(kind)?;
+    let (name, known) = rest.rsplit_once(", expected ").unwrap_or((rest, ""));
+    Some((name.trim_matches('`'), known.split('`').skip(1).step_by(2)))
 }
 
 /// A mistake of type, without the value: "invalid type: string \"…\", expected a map".

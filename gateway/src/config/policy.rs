@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::problem::{KeyPath, Problem};
-use super::units::shown;
+use super::units::{LONGEST, shown};
 use super::validate::SourceSettings;
 use crate::pipeline::Timing;
 use crate::plugin::Manifest;
@@ -49,7 +49,9 @@ impl Provider {
     pub(super) fn of(manifest: &Manifest) -> Self {
         let retry_window = match manifest.max_attempts {
             Some(1) => Some(Duration::ZERO),
-            _ => manifest.retry_window_s.map(Duration::from_secs),
+            _ => manifest
+                .retry_window_s
+                .map(|seconds| LONGEST.min(Duration::from_secs(seconds))),
         };
         Self {
             timeout: manifest.timeout_ms.map(Duration::from_millis),

@@ -638,3 +638,33 @@ fn the_stores_claim_ttl_holds_where_a_source_has_none() {
     };
     assert_eq!(["store", "auto"].map(days), [2, 15]);
 }
+
+/// In the place of a word that is one of a few, with the marks around such words in the deserializer's messages.
+#[test]
+fn a_secret_in_the_wrong_place_is_not_told_whatever_marks_it_holds() {
+    for secret in [
+        "a`hush`b`hush`",
+        "`, expected one of `hush`",
+        "hush`",
+        "`hush",
+    ] {
+        for key in ["ordering", "key_forms.secret", "in_flight"] {
+            let report = github(&format!("{key} = \"{secret}\"")).report();
+            assert!(report.contains("error"), "{key} = {secret}: {report}");
+            assert!(!report.contains("hush"), "{key} = {secret}: {report}");
+        }
+    }
+}
+
+#[test]
+fn durations_beyond_all_time_are_refused() {
+    let huge = format!("\"{}s\"", u64::MAX);
+    let world = github(&format!(
+        "max_age = {huge}\nclaim_ttl = {huge}\ncontent_ttl = {huge}\n[queue]\nwindow = {huge}\n\
+         [store]\nclaim_ttl = {huge}\n[server]\nheader_timeout = {huge}\nbody_timeout = {huge}"
+    ));
+    let report = world.report();
+    assert!(report.ends_with("7 problems in hookgate.toml"), "{report}");
+    let longest = github("max_age = \"1000years\"\nclaim_ttl = \"1000years\"");
+    assert!(longest.load().is_ok(), "{}", longest.report());
+}

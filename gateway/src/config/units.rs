@@ -8,7 +8,10 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-/// A duration, written as `"300s"` or `"5m"`.
+/// The longest duration that there is: beyond it sums with the time of day would overflow somewhere.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1000 * 366 * 24 * 60 * 60);
+
+/// A duration of at most [`LONGEST`], written as `"300s"` or `"5m"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time(pub Duration);
 
@@ -45,7 +48,8 @@ impl Quantity for Time {
     const EXAMPLES: &'static str = "\"500ms\" or \"5m\"";
 
     fn parse(text: &str) -> Option<Self> {
-        humantime::parse_duration(text).ok().map(Self)
+        let duration = humantime::parse_duration(text).ok()?;
+        (duration <= LONGEST).then_some(Self(duration))
     }
 }
 

@@ -252,6 +252,17 @@ async fn a_body_that_ends_early_or_never_comes_is_never_accepted() {
 }
 
 #[tokio::test]
+async fn any_number_of_connections_may_be_allowed() {
+    let unlimited = Limits {
+        max_connections: usize::MAX,
+        ..limits()
+    };
+    let rig = rig(unlimited).await;
+    let answer = rig.request("POST /in/t/s HTTP/1.1", b"{}").await;
+    assert_eq!(status(&answer), "202", "{answer}");
+}
+
+#[tokio::test]
 async fn a_head_that_never_ends_closes_the_connection() {
     let rig = rig(limits()).await;
     let answer = rig

@@ -1,11 +1,13 @@
-//! The real binary, from outside: killed at every bad moment, refused what it needs, told to stop.
+//! The real binary, from outside: killed and stopped at every bad moment, beset, refused what it needs, told to stop.
 //!
 //! Nothing here sleeps to let something happen: what is waited for is polled, with a deadline that only a
 //! broken gateway meets.
 
 mod crash;
 mod drain;
+mod hostile;
 mod published;
 mod refusals;
 mod send;
+mod stopped;
 mod world;

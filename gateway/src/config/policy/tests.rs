@@ -196,3 +196,10 @@ fn signatures_of_the_events_time_must_be_taken_as_long_as_retries_come() {
     let sample = r#""retry_window_s": 3600, "sample": {"method": "POST", "body": "{timestamp}"}"#;
     assert_eq!(ages(300 * S, sample), ["warning max_age"]);
 }
+
+#[test]
+fn a_retry_window_beyond_all_time_counts_as_the_longest() {
+    let policy = resolved(&format!(r#""retry_window_s": {}"#, u64::MAX));
+    assert_eq!(policy.claim_ttl, LONGEST + Duration::from_secs(DAY));
+    assert_eq!(policy.content_ttl, LONGEST);
+}
