@@ -6,6 +6,7 @@
 //! the danger.
 
 pub mod memory;
+pub mod redis;
 
 use std::fmt;
 use std::future::Future;
