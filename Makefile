@@ -9,8 +9,9 @@ CARGO_FLAGS := $(if $(CI),--locked)
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install what the build needs beyond cargo (says what it does; harmless to repeat)
+setup: ## Install what build and tests need beyond cargo (says what it does; harmless to repeat)
 	@plugins/setup.sh
+	@tests/setup.sh
 
 build: setup ## Build the gateway and the test programs (one development build serves demo and tests)
 	cargo build $(CARGO_FLAGS) --workspace --all-targets

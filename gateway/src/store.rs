@@ -7,6 +7,7 @@
 
 pub mod dynamodb;
 pub mod memory;
+pub mod redis;
 
 use std::fmt;
 use std::future::Future;

@@ -13,4 +13,5 @@ mod contract;
 mod model;
 mod plugins;
 mod providers;
+mod redis;
 mod samples;

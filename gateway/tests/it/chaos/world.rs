@@ -203,9 +203,6 @@ impl World {
             dice: Dice::new(seed, trouble),
             instances: Mutex::default(),
             in_flight: InFlightPolicy::Wait,
-            claim_ttl_follows_queue: false,
-            claim_outage: ClaimOutage::Reject,
-            redelivery_after: None,
             start,
             calls: Arc::default(),
         };
@@ -311,6 +308,9 @@ fn source(telemetry: &Telemetry, in_flight: InFlightPolicy) -> Arc<Source> {
             lease: LEASE,
             answer_deadline: LEASE,
             in_flight,
+            claim_ttl_follows_queue: false,
+            claim_outage: ClaimOutage::Reject,
+            redelivery_after: None,
         },
     })
 }

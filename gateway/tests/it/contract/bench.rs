@@ -1,4 +1,4 @@
-//! The benches of the backends that need no server: memory, and embedded on a directory of its own.
+//! The benches: memory, embedded on a directory of its own, and real servers, where time really passes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use hookgate::queue::memory::MemoryQueue;
 use hookgate::store::memory::MemoryStore;
 
 use super::{QueueBench, StoreBench, Time, WINDOW};
+pub use crate::redis::bench::{redis, redis_cluster};
 
 const NOON: u64 = 1_700_000_000_000;
 

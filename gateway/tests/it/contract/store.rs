@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hookgate::store::{Claim, ClaimStore as _, Claimed, Release, State, Token};
 
-use super::{LEASE, StoreBench, TTL, accepted, answer_of, fresh, open, request};
+use super::{LEASE, StoreBench, accepted, answer_of, fresh, open, request};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -200,7 +200,7 @@ async fn a_settled_event_is_a_duplicate_with_its_whole_record(bench: impl StoreB
     bench.settle(&mine.key, &claim).await;
     bench.settle(&mine.key, &claim).await;
     assert_eq!(bench.look(&mine.key).await, Some(claim.clone()));
-    bench.pass(TTL / 2).await;
+    bench.pass(LEASE * 3).await;
     assert_eq!(
         bench.claim(&request(&mine.key)).await,
         Claimed::Duplicate(Box::new(claim))
@@ -464,4 +464,4 @@ macro_rules! claim_store {
     );)*};
 }
 
-claim_store!(memory, embedded);
+claim_store!(memory, embedded, redis, redis_cluster);
