@@ -28,3 +28,20 @@ apt_install() {
 }
 
 apt_install redis-server redis-server "the claim store that tests run against"
+
+# The stand-in for DynamoDB and SQS lives in a directory of its own, beside what cargo builds.
+ministack=1.5.33
+venv="${CARGO_TARGET_DIR:-target}/venv"
+if "$venv/bin/pip" show ministack 2>/dev/null | grep -q "^Version: $ministack$"; then
+    say "ministack is here"
+else
+    apt_install python3 python3 "which the stand-in for AWS is written in"
+    if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+        say "installing python3-venv, where the stand-in for AWS is installed"
+        as_root apt-get update -qq
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null
+    fi
+    say "installing ministack, the stand-in for AWS that tests run against"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install -q --disable-pip-version-check "ministack==$ministack"
+fi

@@ -94,6 +94,14 @@ pub trait Backend: Send + Sync + 'static {
     /// How it is used.
     fn pair(&self) -> Pair<'_, Self>;
 
+    /// Its claim store, where an operator may look into it.
+    fn store(&self) -> Option<&Self::Store> {
+        match self.pair() {
+            Pair::Split(store, _) => Some(store),
+            Pair::Fused(_) => None,
+        }
+    }
+
     /// Its queue's messages, where they can be looked at.
     fn browse(&self) -> Option<&dyn Browse>;
 }

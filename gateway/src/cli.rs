@@ -4,6 +4,8 @@
 
 mod backends;
 mod check;
+mod claims;
+mod dev;
 mod events;
 mod monitor;
 pub mod plugin;
@@ -48,11 +50,17 @@ pub enum LogFormat {
 pub enum Command {
     /// Receive deliveries until SIGTERM or SIGINT; a second signal ends it at once
     Serve(ConfigFile),
-    /// Check a configuration, its plugins and its secrets, and print every problem
-    Check(ConfigFile),
+    /// Check a configuration, its plugins, its secrets and the backends that it names, and print every problem
+    Check(check::CheckCommand),
     /// Look into the queue of a running gateway, through its admin listener
     #[command(subcommand)]
     Events(events::EventsCommand),
+    /// Look into the claim store: what is known of an event, and let it be sent once more
+    #[command(subcommand)]
+    Claims(claims::ClaimsCommand),
+    /// Make what a stand-in for AWS lacks, for development and tests
+    #[command(subcommand)]
+    Dev(dev::DevCommand),
     /// Send a running gateway the sample of a source's plugin, signed with the source's secret
     Send(send::SendCommand),
     /// Build, inspect and test plugins
@@ -72,7 +80,9 @@ pub struct ConfigFile {
 pub fn run(command: Command, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     match command {
         Command::Serve(file) => serve::run(&file.config, out, err),
-        Command::Check(file) => check::run(&file.config, out),
+        Command::Check(check) => check::run(&check, out),
+        Command::Claims(command) => claims::run(&command, out, err),
+        Command::Dev(command) => dev::run(&command, out, err),
         Command::Events(command) => events::run(&command, out, err),
         Command::Send(command) => send::run(&command, out, err),
         Command::Plugin(command) => match plugin::run(command, out, err) {

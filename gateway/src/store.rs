@@ -5,6 +5,7 @@
 //! window with the same deduplication id and group, not the lease: an early takeover is safe, a late send is
 //! the danger.
 
+pub mod claims;
 pub mod dynamodb;
 pub mod memory;
 pub mod redis;

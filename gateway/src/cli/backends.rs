@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::aws;
 use crate::backend::{Backend, Finding, Pair};
 use crate::clock::skew::Skew;
 use crate::clock::{SharedClock, Span};
@@ -73,13 +74,17 @@ impl Backends {
             }
             StoreSettings::Memory => Stores::Memory(MemoryStore::new(Arc::clone(clock))),
             StoreSettings::DynamoDb(dynamodb) => {
-                Stores::DynamoDb(DynamoStore::new(dynamodb, compared("dynamodb")).await)
+                let shared = aws::configuration(&dynamodb.aws, dynamodb.timeout).await;
+                Stores::DynamoDb(DynamoStore::new(&shared, dynamodb, compared("dynamodb")))
             }
         };
         let queue = match (&settings.queue, &fused) {
             (QueueSettings::Store, Some(fused)) => Queues::Embedded(Arc::clone(fused)),
             (QueueSettings::Embedded { path }, _) => Queues::Embedded(embedded(path)?),
-            (QueueSettings::Sqs(sqs), _) => Queues::Sqs(SqsQueue::new(sqs, compared("sqs")).await),
+            (QueueSettings::Sqs(sqs), _) => {
+                let shared = aws::configuration(&sqs.aws, sqs.timeout).await;
+                Queues::Sqs(SqsQueue::new(&shared, sqs, compared("sqs")))
+            }
             (QueueSettings::Memory | QueueSettings::Store, _) => {
                 Queues::Memory(MemoryQueue::new(Arc::clone(clock), timing.window))
             }
@@ -133,6 +138,10 @@ impl Backend for Backends {
             Some(fused) => Pair::Fused(fused.as_ref()),
             None => Pair::Split(&self.store, &self.queue),
         }
+    }
+
+    fn store(&self) -> Option<&Stores> {
+        Some(&self.store)
     }
 
     fn browse(&self) -> Option<&dyn Browse> {

@@ -1,28 +1,48 @@
-//! `hookgate check`: every problem of a configuration at once, its plugins and secrets included.
+//! `hookgate check`: every problem of a configuration at once, its plugins, secrets and backends included.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::{CONFIG, OK};
+use tokio::time::timeout;
+
+use super::backends::Backends;
+use super::{CONFIG, OK, monitor};
+use crate::clock::{SharedClock, SystemClock};
 use crate::config::problem::KeyPath;
 use crate::config::secret::Process;
-use crate::config::{self, Problem, Problems};
+use crate::config::{self, Loaded, Problem, Problems};
 use crate::http::tls;
 use crate::plugin::Sandbox;
 use crate::telemetry::Telemetry;
 
+/// How long the backends may take to answer, all together.
+const AT_MOST: Duration = Duration::from_secs(15);
+
+/// What to check.
+#[derive(Debug, clap::Args)]
+pub struct CheckCommand {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = "hookgate.toml")]
+    config: PathBuf,
+    /// Leave the store and the queue alone: check only what can be told without them
+    #[arg(long)]
+    offline: bool,
+}
+
 /// Prints the problems; 78 where any is an error.
-pub(super) fn run(file: &Path, out: &mut dyn Write) -> u8 {
-    let problems = match problems(file) {
+pub(super) fn run(check: &CheckCommand, out: &mut dyn Write) -> u8 {
+    let problems = match problems(check) {
         Ok(problems) | Err(problems) => problems,
     };
     let _ = writeln!(out, "{problems}");
     if problems.has_errors() { CONFIG } else { OK }
 }
 
-/// In stages: what the file says, then its plugins, then its sources and their secrets.
-fn problems(file: &Path) -> Result<Problems, Problems> {
-    let loaded = config::load(file, &Process)?;
+/// In stages: what the file says, its plugins, its sources and their secrets, then the backends.
+fn problems(check: &CheckCommand) -> Result<Problems, Problems> {
+    let loaded = config::load(&check.config, &Process)?;
     let mut problems = loaded.problems.clone();
     if let Some(Err(error)) = loaded.settings.tls.as_ref().map(tls::load) {
         problems.add(Problem::error(
@@ -44,5 +64,39 @@ fn problems(file: &Path) -> Result<Problems, Problems> {
     problems.extend(found);
     let (_, found) = loaded.tenants(&registry, &Process, &Telemetry::default());
     problems.extend(found);
+    if !check.offline && loaded.settings.backend.is_remote() {
+        problems.extend(backends(&loaded));
+    }
     Ok(problems)
+}
+
+/// What the live backends have against the configuration.
+fn backends(loaded: &Loaded) -> Problems {
+    let settings = &loaded.settings;
+    let mut problems = loaded.problems.none();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            problems.add(Problem::error(KeyPath::new(&["store"]), error.to_string()));
+            return problems;
+        }
+    };
+    let look = runtime.block_on(async {
+        let clock: SharedClock = Arc::new(SystemClock);
+        // The embedded database belongs to the gateway that runs.
+        let opened = Backends::open_remote(&settings.backend, &clock, &settings.timing).await;
+        let opened = opened.map_err(|error| error.to_string())?;
+        let look = timeout(AT_MOST, opened.check()).await;
+        look.map_err(|_| "the backends did not answer in time".to_owned())
+    });
+    match look {
+        Ok(look) => monitor::problems(loaded, &look, |_| true),
+        Err(error) => {
+            problems.add(Problem::error(KeyPath::new(&["store"]), error));
+            problems
+        }
+    }
 }

@@ -2,17 +2,27 @@
 //! Meant for the loopback interface or a private network: it authenticates nobody.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{Handle, Readiness};
 use crate::backend::Backend;
 use crate::pipeline::Gateway;
 use crate::queue::Held;
+use crate::store::claims;
+
+/// Must be there for a claim to be forgotten.
+pub const FORGET_HEADER: &str = "hookgate-forget";
+
+/// How long the claim store may take for an operator.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// The most events that one page shows.
 const PAGE: usize = 500;
@@ -85,6 +95,24 @@ impl<B: Backend> Admin<B> {
     }
 }
 
+impl<B: Backend> Admin<B> {
+    /// An event's claim, forgotten first where that is asked for.
+    async fn claim(&self, key: &str, forgets: bool) -> Response<Full<Bytes>> {
+        let Some(store) = self.gateway.backend.store() else {
+            return reply(StatusCode::NOT_IMPLEMENTED, &json!({ "error": "this store cannot be looked into" }));
+        };
+        let looked = timeout(LOOK, claims::look(store, key, forgets)).await;
+        match looked {
+            Ok(Ok(looked)) => reply(StatusCode::OK, &json!(looked)),
+            Ok(Err(error)) => {
+                let error = json!({ "error": error.to_string() });
+                reply(StatusCode::SERVICE_UNAVAILABLE, &error)
+            }
+            Err(_) => reply(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": "the store did not answer" })),
+        }
+    }
+}
+
 /// A message as JSON: attributes by name, the body as the text that the queue holds.
 fn event(held: &Held) -> Value {
     let message = &held.message;
@@ -119,6 +147,13 @@ impl<B: Backend> Handle for Admin<B> {
     type Body = Full<Bytes>;
 
     async fn handle(self: &Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if let Some(key) = request.uri().path().strip_prefix("/claims/") {
+            let key = percent_decode_str(key).decode_utf8_lossy().into_owned();
+            // A browser sends such a header to no listener that does not ask for it first.
+            let forgets = request.method() == Method::POST
+                && request.headers().contains_key(FORGET_HEADER);
+            return self.claim(&key, forgets).await;
+        }
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             return text(
                 StatusCode::METHOD_NOT_ALLOWED,

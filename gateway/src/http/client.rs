@@ -84,6 +84,17 @@ pub async fn get(address: SocketAddr, target: &str) -> Result<(StatusCode, Bytes
     Ok((reply.status, reply.body))
 }
 
+/// The status and body of a `POST` to the admin listener, with a header that says what it is for.
+pub async fn post(
+    address: SocketAddr,
+    target: &str,
+    header: &'static str,
+) -> Result<(StatusCode, Bytes), ClientError> {
+    let request = Request::post(target).header(header, "yes");
+    let reply = exchange(Listener::Admin, address, request, Bytes::new()).await?;
+    Ok((reply.status, reply.body))
+}
+
 /// Sends a delivery to where deliveries come in.
 pub async fn deliver(
     address: SocketAddr,

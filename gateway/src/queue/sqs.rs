@@ -12,11 +12,12 @@ mod facts;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::{EventQueue, QueueError, Sent};
-use crate::aws::{self, AwsSettings, Compared, Connections};
+use crate::aws::{AwsSettings, Compared, Connections};
 use crate::clock::Span;
 use crate::delivery::Message;
 use batch::{Sender, Waiting};
@@ -54,10 +55,9 @@ pub struct SqsQueue {
 }
 
 impl SqsQueue {
-    /// A sender to this queue. Nothing is called yet.
-    pub async fn new(settings: &SqsSettings, compared: Compared) -> Self {
-        let shared = aws::configuration(&settings.aws, settings.timeout).await;
-        let config = aws_sdk_sqs::config::Builder::from(&shared)
+    /// A sender to this queue, on the runtime that this is called on. Nothing is called yet.
+    pub fn new(shared: &SdkConfig, settings: &SqsSettings, compared: Compared) -> Self {
+        let config = aws_sdk_sqs::config::Builder::from(shared)
             .http_client(Connections::new(settings.timeout, Some(compared)))
             .build();
         let client = Client::from_conf(config);

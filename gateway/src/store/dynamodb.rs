@@ -10,6 +10,7 @@ mod table;
 
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -54,10 +55,9 @@ enum Unwritten {
 
 impl DynamoStore {
     /// A store in this table. Nothing is called yet.
-    pub async fn new(settings: &DynamoSettings, compared: Compared) -> Self {
+    pub fn new(shared: &SdkConfig, settings: &DynamoSettings, compared: Compared) -> Self {
         let clock = SharedClock::clone(&compared.1);
-        let shared = aws::configuration(&settings.aws, settings.timeout).await;
-        let config = aws_sdk_dynamodb::config::Builder::from(&shared)
+        let config = aws_sdk_dynamodb::config::Builder::from(shared)
             .http_client(Connections::new(settings.timeout, Some(compared)))
             .build();
         Self {

@@ -10,7 +10,7 @@ macro_rules! contract {
         mod $name {
             $(#[tokio::test]
             async fn $case() {
-                super::$case(crate::contract::bench::$name()).await;
+                super::$case(crate::contract::bench::$name().await).await;
             })*
         }
     };
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use hookgate::clock::{SharedClock, Span};
 use hookgate::delivery::{Message, Response};
-use hookgate::queue::EventQueue;
+use hookgate::queue::{EventQueue, Sent};
 use hookgate::store::{
     Claim, ClaimRequest, ClaimStore, Claimed, Grant, RECORD_VERSION, Settlement, State, Token,
 };
@@ -94,6 +94,11 @@ pub trait QueueBench: Time {
 
     fn window(&self) -> Duration {
         WINDOW
+    }
+
+    /// What it says of a send that another one would say this of: not every queue tells copies apart.
+    fn says(&self, sent: Sent) -> Sent {
+        sent
     }
 
     /// Everything of these groups that it holds, in its order.

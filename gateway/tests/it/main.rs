@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod aws;
 mod chaos;
 mod contract;
 mod model;

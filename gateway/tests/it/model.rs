@@ -392,12 +392,12 @@ fn known(claim: &Claim) -> Known {
     }
 }
 
-fn run<B: StoreBench + QueueBench>(bench: B, steps: Vec<Step>) {
+fn run<B: StoreBench + QueueBench>(bench: impl Future<Output = B>, steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let mut run = Run::new(bench).await;
+        let mut run = Run::new(bench.await).await;
         for step in steps {
             run.step(step).await;
         }

@@ -4,6 +4,7 @@
 //! Knows nothing of the gateway. A server that is not installed is an error that says how to install it, and
 //! never a test that is left out.
 
+pub mod aws;
 pub mod process;
 pub mod proxy;
 pub mod redis;

@@ -12,7 +12,15 @@ use hookgate::queue::memory::MemoryQueue;
 use hookgate::store::memory::MemoryStore;
 
 use super::{QueueBench, StoreBench, Time, WINDOW};
-pub use crate::redis::bench::{redis, redis_cluster};
+pub use crate::aws::bench::{both as aws, dynamodb, sqs};
+
+pub async fn redis() -> impl StoreBench {
+    crate::redis::bench::redis()
+}
+
+pub async fn redis_cluster() -> impl StoreBench {
+    crate::redis::bench::redis_cluster()
+}
 
 const NOON: u64 = 1_700_000_000_000;
 
@@ -23,7 +31,7 @@ pub struct Bench<B> {
     _directory: Option<tempfile::TempDir>,
 }
 
-pub fn memory() -> Bench<MemoryPair> {
+pub async fn memory() -> Bench<MemoryPair> {
     let clock = ManualClock::at(NOON);
     let shared: SharedClock = Arc::<ManualClock>::clone(&clock);
     Bench {
@@ -33,7 +41,7 @@ pub fn memory() -> Bench<MemoryPair> {
     }
 }
 
-pub fn embedded() -> Bench<Embedded> {
+pub async fn embedded() -> Bench<Embedded> {
     let clock = ManualClock::at(NOON);
     let directory = tempfile::tempdir().unwrap();
     let shared: SharedClock = Arc::<ManualClock>::clone(&clock);

@@ -16,7 +16,8 @@ async fn an_event_is_claimed_sent_settled_and_then_a_duplicate(
     let lease = bench.lease(LEASE);
     let grant = bench.own(&mine).await;
     let sent = message(&mine.key, &grant.group, "body");
-    assert_eq!(bench.queue().send(&sent, &lease).await.unwrap(), Sent::New);
+    let confirmed = bench.queue().send(&sent, &lease).await.unwrap();
+    assert_eq!(confirmed, bench.says(Sent::New));
     bench
         .settle(&mine.key, &accepted(bench.now(), mine.token, 0, "first"))
         .await;
@@ -41,7 +42,7 @@ async fn a_taker_that_sends_inside_the_window_adds_nothing(bench: impl StoreBenc
     let copy = message(&dead.key, &grant.group, "taker's");
     assert_eq!(
         bench.queue().send(&copy, &lease).await.unwrap(),
-        Sent::Deduplicated
+        bench.says(Sent::Deduplicated)
     );
     assert_eq!(bench.held(&[&grant.group, &taker.group]).await, [sent]);
 }
@@ -197,7 +198,7 @@ macro_rules! pair {
     );)*};
 }
 
-pair!(memory, embedded);
+pair!(memory, embedded, aws);
 
 mod fused {
     use super::super::bench::embedded;
@@ -206,7 +207,7 @@ mod fused {
         ($($case:ident),* $(,)?) => {$(
             #[tokio::test]
             async fn $case() {
-                super::$case(embedded()).await;
+                super::$case(embedded().await).await;
             }
         )*};
     }

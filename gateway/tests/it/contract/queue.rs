@@ -31,7 +31,7 @@ async fn messages_of_a_group_keep_their_order_and_all_they_carry(bench: impl Que
     for n in 0..10 {
         for group in [&a, &b] {
             let sent = send(&bench, &format!("{group}-{n}"), group, &format!("b{n}")).await;
-            assert_eq!(sent, Sent::New);
+            assert_eq!(sent, bench.says(Sent::New));
         }
     }
     let expected: Vec<_> = (0..10)
@@ -43,9 +43,12 @@ async fn messages_of_a_group_keep_their_order_and_all_they_carry(bench: impl Que
 
 async fn a_copy_inside_the_window_is_not_kept(bench: impl QueueBench) {
     let id = fresh("copy");
-    assert_eq!(send(&bench, &id, &id, "first").await, Sent::New);
+    assert_eq!(send(&bench, &id, &id, "first").await, bench.says(Sent::New));
     bench.pass(bench.window().saturating_sub(LEASE)).await;
-    assert_eq!(send(&bench, &id, &id, "second").await, Sent::Deduplicated);
+    assert_eq!(
+        send(&bench, &id, &id, "second").await,
+        bench.says(Sent::Deduplicated)
+    );
     assert_eq!(bodies(&bench, &[&id]).await, ["first"]);
 }
 
@@ -53,21 +56,33 @@ async fn the_window_counts_from_the_copy_that_was_kept(bench: impl QueueBench) {
     let id = fresh("window");
     send(&bench, &id, &id, "first").await;
     bench.pass(bench.window().saturating_sub(SHORT)).await;
-    assert_eq!(send(&bench, &id, &id, "second").await, Sent::Deduplicated);
+    assert_eq!(
+        send(&bench, &id, &id, "second").await,
+        bench.says(Sent::Deduplicated)
+    );
     bench.pass(SHORT).await;
-    assert_eq!(send(&bench, &id, &id, "third").await, Sent::New);
+    assert_eq!(send(&bench, &id, &id, "third").await, bench.says(Sent::New));
     assert_eq!(bodies(&bench, &[&id]).await, ["first", "third"]);
     bench.pass(bench.window().saturating_sub(LEASE)).await;
-    assert_eq!(send(&bench, &id, &id, "fourth").await, Sent::Deduplicated);
+    assert_eq!(
+        send(&bench, &id, &id, "fourth").await,
+        bench.says(Sent::Deduplicated)
+    );
 }
 
 async fn equal_ids_of_two_generations_are_two_messages(bench: impl QueueBench) {
     let id = fresh("generation");
     let later = format!("{id}~1");
-    assert_eq!(send(&bench, &id, &id, "g0").await, Sent::New);
-    assert_eq!(send(&bench, &later, &id, "g1").await, Sent::New);
-    assert_eq!(send(&bench, &id, &id, "g0").await, Sent::Deduplicated);
-    assert_eq!(send(&bench, &later, &id, "g1").await, Sent::Deduplicated);
+    assert_eq!(send(&bench, &id, &id, "g0").await, bench.says(Sent::New));
+    assert_eq!(send(&bench, &later, &id, "g1").await, bench.says(Sent::New));
+    assert_eq!(
+        send(&bench, &id, &id, "g0").await,
+        bench.says(Sent::Deduplicated)
+    );
+    assert_eq!(
+        send(&bench, &later, &id, "g1").await,
+        bench.says(Sent::Deduplicated)
+    );
     assert_eq!(bodies(&bench, &[&id]).await, ["g0", "g1"]);
 }
 
@@ -83,7 +98,7 @@ async fn an_owner_whose_lease_ended_does_not_send(bench: impl QueueBench) {
     );
     assert!(bench.held(&[&id]).await.is_empty());
     // Nothing remembers it either.
-    assert_eq!(send(&bench, &id, &id, "next").await, Sent::New);
+    assert_eq!(send(&bench, &id, &id, "next").await, bench.says(Sent::New));
 }
 
 async fn of_concurrent_copies_one_is_kept(bench: impl QueueBench) {
@@ -93,9 +108,11 @@ async fn of_concurrent_copies_one_is_kept(bench: impl QueueBench) {
         send(&bench, &id, &id, "b"),
         send(&bench, &id, &id, "c"),
     );
-    let copies = [copies.0, copies.1, copies.2];
-    let new = copies.iter().filter(|sent| **sent == Sent::New).count();
-    assert_eq!((new, bench.held(&[&id]).await.len()), (1, 1));
+    let mut copies = [copies.0, copies.1, copies.2];
+    copies.sort_by_key(|sent| *sent != Sent::New);
+    let one = [Sent::New, Sent::Deduplicated, Sent::Deduplicated];
+    assert_eq!(copies, one.map(|sent| bench.says(sent)));
+    assert_eq!(bench.held(&[&id]).await.len(), 1);
 }
 
 macro_rules! event_queue {
@@ -110,3 +127,12 @@ macro_rules! event_queue {
 }
 
 event_queue!(memory, embedded);
+
+// Its window is of five minutes, which no everyday test waits for.
+contract!(sqs:
+    messages_of_a_group_keep_their_order_and_all_they_carry,
+    a_copy_inside_the_window_is_not_kept,
+    equal_ids_of_two_generations_are_two_messages,
+    an_owner_whose_lease_ended_does_not_send,
+    of_concurrent_copies_one_is_kept,
+);

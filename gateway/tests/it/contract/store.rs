@@ -464,4 +464,4 @@ macro_rules! claim_store {
     );)*};
 }
 
-claim_store!(memory, embedded, redis, redis_cluster);
+claim_store!(memory, embedded, redis, redis_cluster, dynamodb);

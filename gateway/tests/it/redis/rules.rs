@@ -113,7 +113,7 @@ async fn make(call: &Call, key: &str, on: &impl ClaimStore) -> (Seen, Option<Cla
 /// tokens that `forget` draws.
 fn near(claim: &Claim, other: &Claim, tokens: &[Token], now: u64) -> Claim {
     let mut near = claim.clone();
-    let mut take = |mine: &mut u64, other: u64, most: u64| {
+    let take = |mine: &mut u64, other: u64, most: u64| {
         if mine.abs_diff(other) <= most {
             *mine = other;
         }
