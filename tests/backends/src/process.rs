@@ -5,7 +5,8 @@ use std::io::{self, BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -69,7 +70,7 @@ pub struct Process {
     pid: Pid,
     program: String,
     directory: PathBuf,
-    lines: Receiver<String>,
+    lines: Mutex<Receiver<String>>,
 }
 
 impl Process {
@@ -110,19 +111,20 @@ impl Process {
             pid,
             program: program.to_owned(),
             directory,
-            lines: follow(stdout),
+            lines: Mutex::new(follow(stdout)),
         })
     }
 
     /// Waits until it says this.
     pub fn says(&self, awaited: &str) -> Result<(), StartError> {
         let (until, mut said) = (Instant::now() + START, String::new());
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
+            match lines.recv_timeout(left) {
                 Ok(line) if line.contains(awaited) => return Ok(()),
                 Ok(line) => said = said + &line + "\n",
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                Err(_) => {
                     return Err(StartError::Late {
                         program: self.program.clone(),
                         awaited: awaited.to_owned(),
