@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hookgate::store::redis::RedisStore;
-use hookgate::store::{ClaimRequest, ClaimStore as _, Claimed, Release, Settlement, State, Token};
+use hookgate::store::{ClaimRequest, ClaimStore as _, Claimed, Release, Settlement, State};
 use hookgate_backends::proxy::{Fault, FaultProxy, Plan, Protocol};
 
 use super::bench::shared;
