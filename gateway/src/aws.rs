@@ -14,7 +14,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
     SharedHttpConnector,
@@ -75,7 +75,7 @@ impl Failure {
         ]) {
             "AWS does not know these credentials: check them, and that this machine's clock is right"
         } else if says(&["AccessDenied", "NotAuthorized"]) {
-            "let the gateway's role do it; infra/ has the policy that it needs"
+            "allow it to the gateway's role"
         } else if says(&["redentials", "identity"]) {
             "give the gateway credentials: a role where it runs, or AWS_ACCESS_KEY_ID and \
              AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
@@ -162,13 +162,16 @@ where
     }
 }
 
-fn shown(error: &(impl Error + fmt::Debug)) -> String {
-    // The causes that matter stand between the type's name and its debug output.
-    let text = DisplayErrorContext(error).to_string();
-    let text = text
-        .split_once(" (")
-        .map_or(text.as_str(), |(causes, _)| causes);
-    text.to_owned()
+/// An error and its causes, each once.
+fn shown(error: &(dyn Error + 'static)) -> String {
+    let mut texts = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        texts.push(error.to_string());
+        cause = error.source();
+    }
+    texts.dedup();
+    texts.join(": ")
 }
 
 /// Codes that say "later" and are answered before anything was done (DynamoDB and SQS API references, common

@@ -29,7 +29,7 @@ use crate::tenants::{ClaimOutage, InFlightPolicy, NoEventId, SameIdOtherBody};
 
 use document::Document;
 pub use problem::{Problem, Problems, Severity};
-use secret::{SecretRefs, Surroundings};
+use secret::{SecretRef, SecretRefs, Surroundings};
 use units::{Size, Time, Ttl};
 pub use validate::Settings;
 
@@ -166,8 +166,8 @@ impl Default for Plugins {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Store {
     /// `"embedded"` (default): a database on this machine's disk, one with the queue where that is embedded
-    /// too. `"dynamodb"`: a table that many gateways share. `"memory"`: for measuring only, since nothing is
-    /// durable.
+    /// too. `"dynamodb"`: a table that many gateways share. `"redis"`: a Redis or Valkey that they share.
+    /// `"memory"`: for measuring only, since nothing is durable.
     pub kind: StoreKind,
     /// The directory of the embedded database. Default `"data"`. For `kind = "embedded"` only.
     pub path: Option<PathBuf>,
@@ -177,6 +177,8 @@ pub(crate) struct Store {
     pub claim_ttl: Ttl,
     /// The table of `kind = "dynamodb"`.
     pub dynamodb: DynamoDb,
+    /// The servers of `kind = "redis"`.
+    pub redis: Redis,
 }
 
 impl Default for Store {
@@ -186,6 +188,7 @@ impl Default for Store {
             path: None,
             claim_ttl: Ttl::Auto,
             dynamodb: DynamoDb::default(),
+            redis: Redis::default(),
         }
     }
 }
@@ -196,6 +199,56 @@ impl Default for Store {
 pub(crate) struct DynamoDb {
     /// The table's name. Required. Its key is `pk`, a string; its time to live is on `expires_at`.
     pub table: Option<String>,
+}
+
+/// The servers of `kind = "redis"`: Redis 5 or newer, or Valkey.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Redis {
+    /// Where they are, as `"redis://HOST:PORT"`, or `"rediss://HOST:PORT"` for TLS: the server, or some of the
+    /// cluster's, or the sentinels. Required.
+    pub nodes: Vec<String>,
+    /// Whether they are a cluster. Default `false`.
+    pub cluster: bool,
+    /// The name by which sentinels know the primary: the nodes are sentinels then.
+    pub sentinel_master: Option<String>,
+    /// Where the sentinels' password is, as `"env:NAME"` or `"file:PATH"`.
+    pub sentinel_password: Option<SecretRef>,
+    /// The user. Default: the server's default user.
+    pub username: Option<String>,
+    /// Where the user's password is, as `"env:NAME"` or `"file:PATH"`.
+    pub password: Option<SecretRef>,
+    /// The certificate authorities that TLS trusts, as PEM. Default: the system's.
+    pub certificate_authorities: Option<PathBuf>,
+    /// Whether a server is put up with that may evict claims when its memory is full. Default `false`: such a
+    /// server is refused.
+    pub allow_eviction: bool,
+    /// Whether a server is refused that does not log its writes (AOF). Default `false`: it is warned of.
+    pub require_persistence: bool,
+    /// How many replicas have to confirm that an event is settled. Default 0: none, and a failover may forget
+    /// the newest claims.
+    pub wait_replicas: u32,
+    /// What every key begins with. Default `"hookgate:"`.
+    pub key_prefix: String,
+}
+
+impl Default for Redis {
+    fn default() -> Self {
+        let settings = crate::store::redis::RedisSettings::default();
+        Self {
+            nodes: Vec::new(),
+            cluster: false,
+            sentinel_master: None,
+            sentinel_password: None,
+            username: None,
+            password: None,
+            certificate_authorities: None,
+            allow_eviction: false,
+            require_persistence: false,
+            wait_replicas: 0,
+            key_prefix: settings.key_prefix,
+        }
+    }
 }
 
 /// The queue that accepted events go to.
@@ -301,6 +354,7 @@ pub(crate) struct Aws {
 pub(crate) enum StoreKind {
     Embedded,
     DynamoDb,
+    Redis,
     Memory,
 }
 

@@ -42,7 +42,8 @@ impl Finding {
         Self::new(Gravity::Note, what)
     }
 
-    fn new(gravity: Gravity, what: impl Into<String>) -> Self {
+    /// Something of that gravity.
+    pub fn new(gravity: Gravity, what: impl Into<String>) -> Self {
         Self {
             gravity,
             what: what.into(),

@@ -6,15 +6,17 @@ use crate::aws;
 use crate::backend::{Backend, Finding, Pair};
 use crate::clock::skew::Skew;
 use crate::clock::{SharedClock, Span};
+use crate::config::secret::{Process, SecretRef};
 use crate::config::validate::{BackendSettings, QueueSettings, StoreSettings};
 use crate::delivery::Message;
-use crate::embedded::{Embedded, OpenError};
+use crate::embedded::{self, Embedded};
 use crate::pipeline::Timing;
 use crate::queue::memory::MemoryQueue;
 use crate::queue::sqs::{QueueFacts, SqsQueue};
 use crate::queue::{Browse, Depth, EventQueue, QueueError, Sent};
 use crate::store::dynamodb::DynamoStore;
 use crate::store::memory::MemoryStore;
+use crate::store::redis::{self, RedisSettings, RedisStore};
 use crate::store::{
     Claim, ClaimRequest, ClaimStore, Claimed, Release, Settlement, StoreError, Token,
 };
@@ -24,6 +26,7 @@ pub(super) enum Stores {
     Embedded(Arc<Embedded>),
     Memory(MemoryStore),
     DynamoDb(DynamoStore),
+    Redis(RedisStore),
 }
 
 /// The queues.
@@ -40,6 +43,17 @@ pub(super) struct Backends {
     fused: Option<Arc<Embedded>>,
     /// The clocks that are compared with this machine's.
     pub(super) skews: Vec<Arc<Skew>>,
+}
+
+/// Why there are no backends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error(transparent)]
+    Embedded(#[from] embedded::OpenError),
+    #[error(transparent)]
+    Redis(#[from] redis::OpenError),
+    #[error("store.redis: {0}")]
+    Secret(String),
 }
 
 /// What a look at the live backends found, with the section of the configuration that each is about.
@@ -77,6 +91,18 @@ impl Backends {
                 let shared = aws::configuration(&dynamodb.aws, dynamodb.timeout).await;
                 Stores::DynamoDb(DynamoStore::new(&shared, dynamodb, compared("dynamodb")))
             }
+            StoreSettings::Redis(servers) => {
+                let read = |at: &Option<SecretRef>| {
+                    let password = at.as_ref().map(|at| at.password(&Process));
+                    password.transpose().map_err(OpenError::Secret)
+                };
+                let redis = RedisSettings {
+                    password: read(&servers.password)?,
+                    sentinel_password: read(&servers.sentinel_password)?,
+                    ..servers.settings.clone()
+                };
+                Stores::Redis(RedisStore::connect(redis, compared("redis").0)?)
+            }
         };
         let queue = match (&settings.queue, &fused) {
             (QueueSettings::Store, Some(fused)) => Queues::Embedded(Arc::clone(fused)),
@@ -108,6 +134,17 @@ impl Backends {
                     .into_iter()
                     .map(|found| ("store", found)),
             );
+        }
+        if let Stores::Redis(store) = &self.store {
+            let found = store.check().await.unwrap_or_else(|error| {
+                let finding = Finding::error(error.to_string());
+                vec![
+                    finding
+                        .hint("check the network, and `store.redis.nodes`")
+                        .passing(),
+                ]
+            });
+            findings.extend(found.into_iter().map(|found| ("store", found)));
         }
         let mut queue = None;
         if let Queues::Sqs(sqs) = &self.queue {
@@ -160,6 +197,7 @@ macro_rules! chosen {
             Stores::Embedded($store) => $call,
             Stores::Memory($store) => $call,
             Stores::DynamoDb($store) => $call,
+            Stores::Redis($store) => $call,
         }
     };
 }

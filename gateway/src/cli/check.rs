@@ -87,7 +87,8 @@ fn backends(loaded: &Loaded) -> Problems {
     let look = runtime.block_on(async {
         let clock: SharedClock = Arc::new(SystemClock);
         // The embedded database belongs to the gateway that runs.
-        let opened = Backends::open_remote(&settings.backend, &clock, &settings.timing).await;
+        let opened =
+            Backends::open(&settings.backend.remote_only(), &clock, &settings.timing).await;
         let opened = opened.map_err(|error| error.to_string())?;
         let look = timeout(AT_MOST, opened.check()).await;
         look.map_err(|_| "the backends did not answer in time".to_owned())

@@ -56,7 +56,9 @@ pub struct Which {
 enum ClaimsError {
     #[error("{0}")]
     Config(Problems),
-    #[error("`{0}` is neither TENANT/SOURCE/ID nor a claim's key\nhint: tenant and source are named as in the configuration")]
+    #[error(
+        "`{0}` is neither TENANT/SOURCE/ID nor a claim's key\nhint: tenant and source are named as in the configuration"
+    )]
     Event(String),
     #[error("{0}")]
     Open(String),
@@ -64,11 +66,15 @@ enum ClaimsError {
     Client(#[from] ClientError),
     #[error("{0}")]
     Store(String),
-    #[error("nothing is known of this event: its next delivery is a new one\nhint: for a source with `same_id_other_body = \"distinct\"` the ID ends in `~` and the body's digest, as in `ce-id`")]
+    #[error(
+        "nothing is known of this event: its next delivery is a new one\nhint: for a source with `same_id_other_body = \"distinct\"` the ID ends in `~` and the body's digest, as in `ce-id`"
+    )]
     Unknown,
     #[error("the event is still being processed (generation {0}): there is nothing to forget")]
     AtWork(u32),
-    #[error("the admin listener's port is 0 in the configuration: the system chose one\nhint: give `admin.listen` a port")]
+    #[error(
+        "the admin listener's port is 0 in the configuration: the system chose one\nhint: give `admin.listen` a port"
+    )]
     AnyPort,
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
@@ -117,9 +123,10 @@ fn look(which: &Which, forgets: bool) -> Result<Looked, ClaimsError> {
 
 async fn directly(settings: &Settings, key: &str, forgets: bool) -> Result<Looked, ClaimsError> {
     let clock: SharedClock = Arc::new(SystemClock);
-    let store = Backends::open_store(&settings.backend.store, &clock, &settings.timing).await;
-    let (store, _) = store.map_err(|error| ClaimsError::Open(error.to_string()))?;
-    let looked = claims::look(&store, key, forgets).await;
+    let remote = settings.backend.remote_only();
+    let opened = Backends::open(&remote, &clock, &settings.timing).await;
+    let opened = opened.map_err(|error| ClaimsError::Open(error.to_string()))?;
+    let looked = claims::look(&opened.store, key, forgets).await;
     looked.map_err(|error| ClaimsError::Store(error.to_string()))
 }
 
@@ -195,12 +202,20 @@ fn shown(claim: &Claim) -> String {
     let at = |ms| humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms));
     let state = match (claim.state, claim.lease_left(SystemClock.wall_ms())) {
         (State::Accepted, _) => "accepted: its message is in the queue".to_owned(),
-        (State::Processing, Some(left)) => format!("processing: its owner has {} ms left", left.as_millis()),
-        (State::Processing, None) => "processing: its owner is gone, the next delivery takes it over".to_owned(),
+        (State::Processing, Some(left)) => {
+            format!("processing: its owner has {} ms left", left.as_millis())
+        }
+        (State::Processing, None) => {
+            "processing: its owner is gone, the next delivery takes it over".to_owned()
+        }
     };
-    let accepted = claim.accepted_at.map_or("-".into(), |ms| at(ms).to_string());
+    let accepted = claim
+        .accepted_at
+        .map_or("-".into(), |ms| at(ms).to_string());
     let response = claim.response.as_ref().map_or("-".into(), |response| {
-        let status = response.status.map_or("the default status".into(), |status| status.to_string());
+        let status = response
+            .status
+            .map_or("the default status".into(), |status| status.to_string());
         format!("{status}, {} bytes", response.body.len())
     });
     let rows = [
@@ -208,13 +223,18 @@ fn shown(claim: &Claim) -> String {
         ("generation", claim.generation.to_string()),
         ("first claimed", at(claim.first_at).to_string()),
         ("accepted", accepted),
-        ("expires", at(claim.expires_at.saturating_mul(1000)).to_string()),
+        (
+            "expires",
+            at(claim.expires_at.saturating_mul(1000)).to_string(),
+        ),
         ("queue", claim.queue.clone()),
         ("group", claim.group.clone()),
         ("body SHA-256", claim.body_sha256.clone()),
         ("first answer", response),
     ];
-    let rows = rows.iter().map(|(name, value)| format!("{name:<14}{value}\n"));
+    let rows = rows
+        .iter()
+        .map(|(name, value)| format!("{name:<14}{value}\n"));
     rows.collect()
 }
 
@@ -230,7 +250,10 @@ mod tests {
         assert_eq!(slashed.as_deref(), Some("acme.gh.a/b"));
         let digest = "ab".repeat(32);
         let distinct = key_of(&format!("acme/gh/id~{digest}")).unwrap();
-        assert!(distinct.starts_with('~') && distinct.len() == 44, "{distinct}");
+        assert!(
+            distinct.starts_with('~') && distinct.len() == 44,
+            "{distinct}"
+        );
         for none in ["", "acme/gh", "acme//id", "Acme/gh/id", "/"] {
             assert_eq!(key_of(none), None, "{none}");
         }

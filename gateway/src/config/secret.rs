@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use super::problem::{file_hint, io_reason};
+use crate::store::redis::Password;
 
 /// The environment and the files around the process.
 pub trait Surroundings {
@@ -77,6 +78,14 @@ impl SecretRef {
         }
     }
 
+    /// A password: the value as text, or why it cannot be had.
+    pub fn password(&self, from: &impl Surroundings) -> Result<Password, String> {
+        let value = self.read(from)?;
+        let text = std::str::from_utf8(value.expose());
+        let text = text.map_err(|_| format!("{self} is not text"))?;
+        Ok(Password::new(text))
+    }
+
     /// The value, or why it cannot be had.
     pub(super) fn read(&self, from: &impl Surroundings) -> Result<SecretValue, String> {
         match self {
@@ -112,6 +121,19 @@ fn without_newline(mut value: Vec<u8>) -> Vec<u8> {
         }
     }
     value
+}
+
+impl<'de> Deserialize<'de> for SecretRef {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        // The text may be the secret itself: it is not repeated.
+        Self::parse(&text).ok_or_else(|| {
+            D::Error::custom(
+                "it is neither `env:NAME` nor `file:PATH`\n\
+                 hint: a secret itself never stands here, only where it is",
+            )
+        })
+    }
 }
 
 /// Where the active values of a secret are.

@@ -22,6 +22,7 @@ use crate::http::tls::TlsFiles;
 use crate::pipeline::Timing;
 use crate::queue::sqs::SqsSettings;
 use crate::store::dynamodb::DynamoSettings;
+use crate::store::redis::{RedisSettings, RedisTimeouts};
 use crate::tenants::{ClaimOutage, InFlightPolicy, NoEventId, SameIdOtherBody};
 use crate::{http, plugin, pressure};
 
@@ -52,6 +53,8 @@ pub struct Settings {
     pub backend: BackendSettings,
     /// When new events are refused because too much waits.
     pub pressure: pressure::Limits,
+    /// Where a stand-in for AWS is.
+    pub aws_endpoint: Option<String>,
     /// How long events are remembered, where that does not follow the queue.
     pub claim_ttl: Option<Duration>,
     /// The bounds on time, the window among them.
@@ -71,6 +74,30 @@ pub struct BackendSettings {
     pub queue: QueueSettings,
 }
 
+impl BackendSettings {
+    /// Whether any of it is elsewhere.
+    pub fn is_remote(&self) -> bool {
+        let is_local = matches!(
+            self.store,
+            StoreSettings::Embedded { .. } | StoreSettings::Memory
+        );
+        !is_local || matches!(self.queue, QueueSettings::Sqs(_))
+    }
+
+    /// The same with nothing in place of what is on this machine.
+    #[must_use]
+    pub fn remote_only(&self) -> Self {
+        let mut remote = self.clone();
+        if let StoreSettings::Embedded { .. } = remote.store {
+            remote.store = StoreSettings::Memory;
+        }
+        if let QueueSettings::Embedded { .. } | QueueSettings::Store = remote.queue {
+            remote.queue = QueueSettings::Memory;
+        }
+        remote
+    }
+}
+
 /// The claim store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreSettings {
@@ -81,8 +108,21 @@ pub enum StoreSettings {
     },
     /// A table of DynamoDB.
     DynamoDb(DynamoSettings),
+    /// Servers of Redis.
+    Redis(RedisServers),
     /// Nothing durable.
     Memory,
+}
+
+/// Servers of Redis, and where their passwords are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedisServers {
+    /// All but the passwords.
+    pub settings: RedisSettings,
+    /// Where the user's password is.
+    pub password: Option<SecretRef>,
+    /// Where the sentinels' password is.
+    pub sentinel_password: Option<SecretRef>,
 }
 
 /// The queue.
@@ -168,6 +208,7 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
         plugin: plugin_limits(config, directory),
         backend: backend(config, directory, problems),
         pressure: pressure(config, problems),
+        aws_endpoint: config.aws.endpoint.clone(),
         claim_ttl: fixed(config.store.claim_ttl),
         timing: timing(config, problems),
         max_message: config.queue.max_message.0,
@@ -306,6 +347,7 @@ fn backend(config: &Config, directory: &Path, problems: &mut Problems) -> Backen
         },
         StoreKind::Memory => StoreSettings::Memory,
         StoreKind::DynamoDb => StoreSettings::DynamoDb(dynamodb(config, problems)),
+        StoreKind::Redis => StoreSettings::Redis(redis(config, directory, problems)),
     };
     let queue = match queue.kind {
         QueueKind::Embedded if both_embedded => QueueSettings::Store,
@@ -329,6 +371,42 @@ fn dynamodb(config: &Config, problems: &mut Problems) -> DynamoSettings {
         aws: aws(config, None, problems),
         table,
         timeout: Timing::default().claim_timeout,
+    }
+}
+
+fn redis(config: &Config, directory: &Path, problems: &mut Problems) -> RedisServers {
+    let redis = &config.store.redis;
+    let path = KeyPath::new(&["store", "redis", "nodes"]);
+    if redis.nodes.is_empty() && !problems.has_error_at(&path) {
+        let problem = Problem::error(path, "it is missing");
+        problems.add_new(
+            problem.hint("name the servers, as [store.redis] nodes = [\"redis://HOST:6379\"]"),
+        );
+    }
+    let below = |at: &Option<SecretRef>| at.as_ref().map(|at| at.below(directory));
+    let authorities = redis.certificate_authorities.as_ref();
+    let timing = Timing::default();
+    RedisServers {
+        password: below(&redis.password),
+        sentinel_password: below(&redis.sentinel_password),
+        settings: RedisSettings {
+            nodes: redis.nodes.clone(),
+            cluster: redis.cluster,
+            sentinel_master: redis.sentinel_master.clone(),
+            sentinel_password: None,
+            username: redis.username.clone(),
+            password: None,
+            certificate_authorities: authorities.map(|path| directory.join(path)),
+            allow_eviction: redis.allow_eviction,
+            require_persistence: redis.require_persistence,
+            wait_replicas: redis.wait_replicas,
+            key_prefix: redis.key_prefix.clone(),
+            timeouts: RedisTimeouts {
+                connect: timing.claim_timeout,
+                call: timing.claim_timeout,
+                ..RedisTimeouts::default()
+            },
+        },
     }
 }
 
@@ -432,7 +510,8 @@ fn pressure(config: &Config, problems: &mut Problems) -> pressure::Limits {
 /// What lives in this process has no clock but its own.
 fn timing(config: &Config, problems: &mut Problems) -> Timing {
     let standard = Timing::default();
-    let is_local = config.store.kind != StoreKind::DynamoDb && config.queue.kind != QueueKind::Sqs;
+    let is_local = matches!(config.store.kind, StoreKind::Embedded | StoreKind::Memory)
+        && config.queue.kind != QueueKind::Sqs;
     let timing = Timing {
         window: config.queue.window.0,
         skew: if is_local {

@@ -99,7 +99,10 @@ impl<B: Backend> Admin<B> {
     /// An event's claim, forgotten first where that is asked for.
     async fn claim(&self, key: &str, forgets: bool) -> Response<Full<Bytes>> {
         let Some(store) = self.gateway.backend.store() else {
-            return reply(StatusCode::NOT_IMPLEMENTED, &json!({ "error": "this store cannot be looked into" }));
+            return reply(
+                StatusCode::NOT_IMPLEMENTED,
+                &json!({ "error": "this store cannot be looked into" }),
+            );
         };
         let looked = timeout(LOOK, claims::look(store, key, forgets)).await;
         match looked {
@@ -108,7 +111,10 @@ impl<B: Backend> Admin<B> {
                 let error = json!({ "error": error.to_string() });
                 reply(StatusCode::SERVICE_UNAVAILABLE, &error)
             }
-            Err(_) => reply(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": "the store did not answer" })),
+            Err(_) => reply(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &json!({ "error": "the store did not answer" }),
+            ),
         }
     }
 }
@@ -150,8 +156,8 @@ impl<B: Backend> Handle for Admin<B> {
         if let Some(key) = request.uri().path().strip_prefix("/claims/") {
             let key = percent_decode_str(key).decode_utf8_lossy().into_owned();
             // A browser sends such a header to no listener that does not ask for it first.
-            let forgets = request.method() == Method::POST
-                && request.headers().contains_key(FORGET_HEADER);
+            let forgets =
+                request.method() == Method::POST && request.headers().contains_key(FORGET_HEADER);
             return self.claim(&key, forgets).await;
         }
         if ![Method::GET, Method::HEAD].contains(request.method()) {

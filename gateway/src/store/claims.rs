@@ -14,11 +14,7 @@ pub struct Looked {
 }
 
 /// Looks at a claim, and forgets it first where that is asked for. Only an accepted one can be forgotten.
-pub async fn look(
-    store: &impl ClaimStore,
-    key: &str,
-    forgets: bool,
-) -> Result<Looked, StoreError> {
+pub async fn look(store: &impl ClaimStore, key: &str, forgets: bool) -> Result<Looked, StoreError> {
     let found = store.look(key).await?;
     let accepted = found
         .as_ref()

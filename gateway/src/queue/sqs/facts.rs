@@ -104,8 +104,8 @@ impl SqsQueue {
             let region = self.client.config().region();
             let region = region.map_or_else(|| "the default region".into(), ToString::to_string);
             return Finding::error(format!("there is no queue {url} in {region}")).hint(
-                "check `queue.url` and `aws.region`, which must be the queue's; Terraform makes the queue, and \
-                 for a stand-in `hookgate dev create-tables` does",
+                "check `queue.sqs.url` and `aws.region`, which must be the queue's; for a stand-in, \
+                 `hookgate dev create-tables` makes the queue",
             );
         }
         aws::unusable(
@@ -196,6 +196,40 @@ impl SqsQueue {
             if text.contains("InvalidMessageContents") || text.contains("InvalidParameterValue"));
         (!is_contents)
             .then(|| aws::unusable(&format!("call sqs:SendMessage on {}", self.url), &failure))
+    }
+}
+
+impl SqsQueue {
+    /// Makes the queue and its dead-letter queue as Terraform does, for stand-ins; harmless where they exist.
+    pub async fn create_queues(&self) -> Result<(), String> {
+        let name = self.url.rsplit('/').next().unwrap_or_default();
+        let name = name.strip_suffix(".fifo").unwrap_or(name);
+        let dead = self.create(&format!("{name}-dead.fifo"), None).await?;
+        let arn = self.attributes(&dead).await;
+        let arn = arn.map_err(|error| aws::failure(&error).to_string())?;
+        let arn = arn.get(&QueueAttributeName::QueueArn);
+        let policy = serde_json::json!({ "deadLetterTargetArn": arn, "maxReceiveCount": 3 });
+        let policy = policy.to_string();
+        self.create(&format!("{name}.fifo"), Some(policy)).await?;
+        Ok(())
+    }
+
+    /// A queue's URL. One that exists with other attributes is an error, and stays as it is.
+    async fn create(&self, name: &str, redrive: Option<String>) -> Result<String, String> {
+        let create = self
+            .client
+            .create_queue()
+            .queue_name(name)
+            .attributes(QueueAttributeName::FifoQueue, "true")
+            .attributes(QueueAttributeName::DeduplicationScope, "messageGroup")
+            .attributes(QueueAttributeName::FifoThroughputLimit, "perMessageGroupId");
+        let create = match redrive {
+            Some(policy) => create.attributes(QueueAttributeName::RedrivePolicy, policy),
+            None => create,
+        };
+        let created = create.send().await;
+        let created = created.map_err(|error| aws::failure(&error).to_string())?;
+        Ok(created.queue_url.unwrap_or_default())
     }
 }
 

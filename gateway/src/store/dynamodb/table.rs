@@ -45,8 +45,8 @@ impl DynamoStore {
             let region = self.client.config().region();
             let region = region.map_or_else(|| "the default region".into(), ToString::to_string);
             return Finding::error(format!("there is no table `{table}` in {region}")).hint(
-                "check `store.table` and `aws.region`; Terraform makes the table, and for a stand-in \
-                 `hookgate dev create-tables` does",
+                "check `store.dynamodb.table` and `aws.region`; for a stand-in, `hookgate dev create-tables` \
+                 makes the table",
             );
         }
         aws::unusable(
@@ -190,6 +190,6 @@ fn shape(table: &TableDescription) -> Vec<Finding> {
         Finding::error(format!(
             "the table `{name}` has the key `{found}`, but claims need `pk` alone, of type S"
         ))
-        .hint("a table's key cannot be changed: name another table in `store.table`"),
+        .hint("a table's key cannot be changed: name another table in `store.dynamodb.table`"),
     ]
 }

@@ -125,8 +125,11 @@ impl Cluster {
         Arc::clone(node)
     }
 
-    /// Looks at the map in a task of its own.
+    /// Looks at the map in a task of its own, unless somebody is looking.
     fn look_again(&self) {
+        if self.looked.try_lock().is_err() {
+            return;
+        }
         if let Some(this) = self.this.upgrade() {
             tokio::spawn(async move { this.look(PAUSE).await });
         }

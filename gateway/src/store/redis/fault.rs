@@ -115,6 +115,14 @@ fn kind(error: &RedisError) -> Option<Kind> {
         "NOSCRIPT" => Some(Kind::NoScript),
         "MOVED" => address().map(Kind::Moved),
         "ASK" => address().map(Kind::Ask),
+        // Within a script it may have come behind a write.
+        "NOPERM"
+            if error
+                .detail()
+                .is_some_and(|detail| detail.contains("script: ")) =>
+        {
+            None
+        }
         code if BUSY.contains(&code) => Some(Kind::Busy),
         code if REFUSED.contains(&code) => Some(Kind::Refused),
         _ => None,
@@ -202,7 +210,11 @@ mod tests {
 
     #[test]
     fn what_nobody_knows_is_ambiguous() {
-        for line in ["ERR Error running script", "NOVELTY of a later version"] {
+        for line in [
+            "ERR Error running script",
+            "NOVELTY of a later version",
+            "NOPERM User joe has no permissions to run 'pexpireat' script: 1, on @user_script:16.",
+        ] {
             assert_eq!(answered(line).kind, Kind::Ambiguous, "{line}");
         }
         let cut = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));

@@ -4,54 +4,12 @@
 //! What can lose claims is said in one sentence each, with its remedy.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use super::RedisSettings;
+use crate::backend::{Finding, Gravity};
 
 /// The oldest server whose scripts may read the time and write.
 const OLDEST: u32 = 5;
-
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Good to know.
-    Info,
-    /// Works, with a risk.
-    Warning,
-    /// The store is not used like this.
-    Error,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        })
-    }
-}
-
-/// Something that an operator should know about a backend.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// How much it matters.
-    pub severity: Severity,
-    /// Which server, what, and what that leads to.
-    pub what: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
-        match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
-            None => Ok(()),
-        }
-    }
-}
 
 /// What `INFO` told of one server.
 pub(super) struct Info(HashMap<String, String>);
@@ -107,12 +65,9 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn say(&mut self, severity: Severity, what: &str, hint: &str) {
-        self.found.push(Finding {
-            severity,
-            what: format!("{} {what}", self.server),
-            hint: (!hint.is_empty()).then(|| hint.to_owned()),
-        });
+    fn say(&mut self, gravity: Gravity, what: &str, hint: &str) {
+        let what = format!("{} {what}", self.server);
+        self.found.push(Finding::new(gravity, what).hint(hint));
     }
 
     fn version(&mut self) {
@@ -127,18 +82,18 @@ impl Judge<'_> {
         let what =
             format!("is of version {version:?}, whose scripts cannot read the time and then write");
         let hint = format!("Redis {OLDEST}.0 or newer, or Valkey");
-        self.say(Severity::Error, &what, &hint);
+        self.say(Gravity::Error, &what, &hint);
     }
 
     fn mode(&mut self) {
         match (self.info.is("cluster_enabled"), self.settings.cluster) {
             (true, false) => self.say(
-                Severity::Error,
+                Gravity::Error,
                 "is part of a cluster, but is configured as a single server",
                 "set cluster = true",
             ),
             (false, true) => self.say(
-                Severity::Error,
+                Gravity::Error,
                 "is a single server, but is configured as a cluster",
                 "set cluster = false",
             ),
@@ -156,8 +111,8 @@ impl Judge<'_> {
              a delivery of an event whose claim was evicted is queued again"
         );
         let severity = match self.settings.allow_eviction {
-            true => Severity::Warning,
-            false => Severity::Error,
+            true => Gravity::Warning,
+            false => Gravity::Error,
         };
         self.say(
             severity,
@@ -174,7 +129,7 @@ impl Judge<'_> {
         }
         let what = format!("has evicted {evicted} keys since it started");
         self.say(
-            Severity::Warning,
+            Gravity::Warning,
             &what,
             "give it more memory, or set maxmemory-policy to noeviction",
         );
@@ -183,15 +138,15 @@ impl Judge<'_> {
     fn persistence(&mut self) {
         if self.info.is("aof_enabled") {
             return self.say(
-                Severity::Info,
+                Gravity::Note,
                 "logs its writes (AOF): a crash loses the claims that were not synced yet, with appendfsync \
                  everysec those of the last second",
                 "",
             );
         }
         let severity = match self.settings.require_persistence {
-            true => Severity::Error,
-            false => Severity::Warning,
+            true => Gravity::Error,
+            false => Gravity::Warning,
         };
         self.say(
             severity,
@@ -208,7 +163,7 @@ impl Judge<'_> {
             return;
         }
         self.say(
-            Severity::Warning,
+            Gravity::Warning,
             "could not write its log or snapshot the last time, and may refuse claims",
             "look at the server's disk and log",
         );
@@ -218,14 +173,14 @@ impl Judge<'_> {
         let replicas = self.info.number("connected_slaves");
         if self.info.text("role") == "slave" {
             return self.say(
-                Severity::Error,
+                Gravity::Error,
                 "is a replica, which refuses claims",
                 "name the primary, or its sentinels",
             );
         }
         if replicas == 0 {
             return self.say(
-                Severity::Info,
+                Gravity::Note,
                 "has no replica: while it is down nothing can be claimed, and each source's outage policy holds",
                 "",
             );
@@ -237,7 +192,7 @@ impl Judge<'_> {
                 _ => "replicas",
             }
         );
-        self.say(Severity::Info, &what, "");
+        self.say(Gravity::Note, &what, "");
     }
 
     fn waiting(&mut self) {
@@ -251,7 +206,7 @@ impl Judge<'_> {
              all are repeated until there are enough"
         );
         self.say(
-            Severity::Error,
+            Gravity::Error,
             &what,
             "add replicas, or lower wait_replicas",
         );
@@ -272,7 +227,7 @@ mod tests {
 
     fn worst(change: (&str, &str), settings: &RedisSettings) -> Finding {
         let found = judged(change, settings).into_iter();
-        found.max_by_key(|finding| finding.severity).unwrap()
+        found.max_by_key(|finding| finding.gravity).unwrap()
     }
 
     #[test]
@@ -281,7 +236,7 @@ mod tests {
         assert!(
             found
                 .iter()
-                .all(|finding| finding.severity == Severity::Info)
+                .all(|finding| finding.gravity == Gravity::Note)
         );
         assert_eq!(found.len(), 2, "{found:?}");
     }
@@ -312,8 +267,8 @@ mod tests {
             (("", ""), cluster),
         ] {
             assert_eq!(
-                worst(change, &settings).severity,
-                Severity::Error,
+                worst(change, &settings).gravity,
+                Gravity::Error,
                 "{change:?}"
             );
         }
@@ -332,8 +287,8 @@ mod tests {
             ("# Memory", "aof_last_write_status:err"),
         ] {
             assert_eq!(
-                worst(change, &lenient).severity,
-                Severity::Warning,
+                worst(change, &lenient).gravity,
+                Gravity::Warning,
                 "{change:?}"
             );
         }
@@ -345,7 +300,7 @@ mod tests {
         assert!(
             found
                 .iter()
-                .all(|finding| finding.severity == Severity::Info)
+                .all(|finding| finding.gravity == Gravity::Note)
         );
     }
 }

@@ -2,14 +2,13 @@
 //!
 //! A field of the hash is a field of [`Claim`]; the response is JSON.
 
+use std::time::Duration;
+
 use redis::Value;
-use serde::de::IntoDeserializer as _;
-use serde::de::value::Error as Unreadable;
-use serde::{Deserialize as _, Serialize as _};
+use serde::Serialize as _;
 use serde_json::Value as Json;
 
 use crate::store::{Claim, Claimed, Grant, Token};
-use std::time::Duration;
 
 /// Fields that are numbers; all others but the response are text.
 const NUMBERS: &[&str] = &[
@@ -40,8 +39,7 @@ pub(super) fn token_text(token: Token) -> String {
 }
 
 fn token(text: &str) -> Result<Token, Foreign> {
-    let read: Result<Token, Unreadable> = Token::deserialize(text.into_deserializer());
-    read.map_err(|_| Foreign::of(&text))
+    serde_json::from_value(Json::from(text)).map_err(|_| Foreign::of(&text))
 }
 
 /// The record as fields and values.
@@ -181,6 +179,20 @@ mod tests {
         assert_eq!(value("state"), Some("accepted"));
         assert_eq!(value("first_at"), Some("1700000000000"));
         assert_eq!(value("group"), Some("7"));
+    }
+
+    #[test]
+    fn the_owner_of_a_running_lease_is_told_with_what_is_left() {
+        let owner = Token::new();
+        let answer = ["in flight", "150", &token_text(owner)];
+        let answer = answer.map(|text| Value::BulkString(text.into()));
+        assert_eq!(
+            claimed(&answer),
+            Ok(Claimed::InFlight {
+                lease_left: Duration::from_millis(150),
+                owner,
+            })
+        );
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn is_owner(claimed: &Result<Claimed, StoreError>) -> bool {
 
 #[tokio::test]
 async fn a_full_server_refuses_and_writes_nothing() {
-    let redis = server(&["--maxmemory", "1mb"]);
+    let redis = server(&["--maxmemory", "1"]);
     let (store, mine) = (store(settings(redis.url())), request("t.s.full"));
     let refused = store.claim(&mine).await;
     assert!(
@@ -52,18 +52,13 @@ async fn a_full_server_refuses_and_writes_nothing() {
 async fn a_full_server_keeps_an_expired_record_as_it_was() {
     let redis = server(&[]);
     let (store, mine) = (store(settings(redis.url())), request("t.s.expired"));
-    let mut old = accepted(1_700_000_000_000, mine.token, 0, "old");
     // Expired, and its key still there for the minute that housekeeping leaves it.
-    let (now, _) = redis
-        .tell(&["TIME"])
-        .unwrap()
-        .split_once('\n')
-        .map(|(s, us)| (s.parse::<u64>().unwrap(), us.to_owned()))
-        .unwrap();
-    old.expires_at = now;
+    let time = redis.tell(&["TIME"]).unwrap();
+    let mut old = accepted(1_700_000_000_000, mine.token, 0, "old");
+    old.expires_at = time.lines().next().unwrap().parse().unwrap();
     let key = mine.key.clone();
     store.settle(&Settlement { key, claim: old }).await.unwrap();
-    redis.tell(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
+    redis.tell(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
     let refused = store.claim(&mine).await;
     assert!(
         matches!(refused, Err(StoreError::Refused(_))),
@@ -254,7 +249,7 @@ async fn a_settlement_waits_for_replicas_and_says_when_too_few_confirm() {
         claim: accepted(1_900_000_000_000, mine.token, 0, "first"),
     };
     store.claim(&mine).await.unwrap();
-    store.settle(&settlement).await.unwrap();
+    confirmed(&store, &settlement).await;
     let held = replica
         .tell(&["HGET", &server_key(&mine.key), "state"])
         .unwrap();
@@ -290,7 +285,7 @@ async fn a_settlement_waits_for_replicas_and_says_when_too_few_confirm() {
     confirmed(&store, &late).await;
 }
 
-/// Settles until replicas confirm again, as the background does.
+/// Settles until replicas confirm, as the background does.
 async fn confirmed(store: &RedisStore, settlement: &Settlement) {
     let repeat = async {
         while store.settle(settlement).await.is_err() {

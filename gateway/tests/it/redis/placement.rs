@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hookgate::store::redis::{RedisSettings, RedisStore};
-use hookgate::store::{ClaimStore as _, Claimed};
+use hookgate::store::{ClaimStore as _, Claimed, StoreError};
 use hookgate_backends::redis::{Redis, RedisCluster, Sentinel};
 
 use super::{server, server_key, settings, store};
@@ -63,6 +63,22 @@ async fn a_claim_follows_its_slot_while_it_moves_and_afterwards() {
     assert!(matches!(moved, Ok(Claimed::InFlight { .. })), "{moved:?}");
 }
 
+/// Asks for the failover until the sentinel knows enough of the replica.
+async fn promote(sentinel: &Sentinel) {
+    let ask = async {
+        while sentinel
+            .server()
+            .tell(&["SENTINEL", "FAILOVER", "main"])
+            .is_err()
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ask)
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn a_failover_by_sentinel_is_followed() {
     let primary = server(&["--repl-diskless-sync-delay", "0"]);
@@ -81,13 +97,14 @@ async fn a_failover_by_sentinel_is_followed() {
     owns(&store, "t.s.before").await;
     assert!(holds(&primary, "t.s.before"));
 
-    sentinel
-        .server()
-        .tell(&["SENTINEL", "FAILOVER", "main"])
-        .unwrap();
+    promote(&sentinel).await;
     sentinel.server().says("+switch-master").unwrap();
+    // The sentinel does this some seconds later.
+    let new = replica.address().port().to_string();
+    primary.tell(&["REPLICAOF", "127.0.0.1", &new]).unwrap();
+    let busy = store.claim(&request("t.s.readonly")).await;
+    assert!(matches!(busy, Err(StoreError::Busy(_))), "{busy:?}");
     let found = async {
-        // The old primary is busy as a replica until the connection is made anew.
         while store.claim(&request("t.s.after")).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -1,6 +1,7 @@
 //! What is asked of a server at the start, and what an operator is told.
 
-use hookgate::store::redis::{Finding, OpenError, Password, RedisSettings, RedisStore, Severity};
+use hookgate::backend::{Finding, Gravity};
+use hookgate::store::redis::{OpenError, Password, RedisSettings, RedisStore};
 use hookgate::store::{ClaimStore as _, Claimed};
 use hookgate_backends::redis::FREE;
 
@@ -47,10 +48,10 @@ async fn persistence_is_reported_and_demanded_where_the_operator_says_so() {
     let found = findings(volatile.clone()).await;
     let about = |found: &[Finding], what: &str| {
         let mut about = found.iter().filter(|finding| finding.what.contains(what));
-        about.next().map(|finding| finding.severity)
+        about.next().map(|finding| finding.gravity)
     };
-    assert_eq!(about(&found, "AOF is off"), Some(Severity::Warning));
-    assert_eq!(about(&found, "has no replica"), Some(Severity::Info));
+    assert_eq!(about(&found, "AOF is off"), Some(Gravity::Warning));
+    assert_eq!(about(&found, "has no replica"), Some(Gravity::Note));
     let strict = RedisSettings {
         require_persistence: true,
         ..volatile
@@ -65,14 +66,14 @@ async fn persistence_is_reported_and_demanded_where_the_operator_says_so() {
     };
     assert_eq!(
         about(&findings(strict.clone()).await, "(AOF)"),
-        Some(Severity::Info)
+        Some(Gravity::Note)
     );
     assert!(open(strict).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_server_that_cannot_take_a_claim_is_refused() {
-    let full = server(&["--maxmemory", "1mb"]);
+    let full = server(&["--maxmemory", "1"]);
     let message = refusal(settings(full.url())).await;
     assert!(message.starts_with("a claim for trial failed"), "{message}");
     assert!(message.contains("OOM"), "{message}");
@@ -106,7 +107,7 @@ async fn a_user_without_a_command_is_told_which_are_needed() {
     };
     let message = refusal(login).await;
     assert!(
-        message.contains("NOPERM") && message.contains("PEXPIREAT"),
+        message.contains("can't run this command") && message.contains("PEXPIREAT"),
         "{message}"
     );
 }
@@ -241,6 +242,15 @@ async fn a_record_can_be_read_by_a_person_and_goes_by_itself() {
         (field("group"), field("queue")),
         (mine.group.clone(), "q".into())
     );
+    let ends = || -> u64 {
+        shared()
+            .tell(&["PEXPIRETIME", &key])
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let expires_at: u64 = field("expires_at").parse().unwrap();
+    assert_eq!(ends(), (expires_at + 60) * 1000);
     let settled = accepted(field("first_at").parse().unwrap(), mine.token, 0, "hello");
     let settlement = hookgate::store::Settlement {
         key: mine.key.clone(),
@@ -249,12 +259,7 @@ async fn a_record_can_be_read_by_a_person_and_goes_by_itself() {
     store.settle(&settlement).await.unwrap();
     assert_eq!(field("state"), "accepted");
     assert!(field("response").contains("hello"));
-    let ends: u64 = shared()
-        .tell(&["PEXPIRETIME", &key])
-        .unwrap()
-        .parse()
-        .unwrap();
-    assert_eq!(ends, (settled.expires_at + 60) * 1000);
+    assert_eq!(ends(), (settled.expires_at + 60) * 1000);
 }
 
 #[tokio::test]
