@@ -30,7 +30,7 @@ chaos: plugins ## Kill the gateway in many more runs than every day: CHAOS_SEEDS
 	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),1000) CHAOS_FROM=$(or $(CHAOS_FROM),60) \
 		cargo test $(CARGO_FLAGS) -p hookgate-tests --test e2e crash -- --nocapture
 
-bench: plugins ## Measure the speed ladder (release build; prints Markdown, writes target/bench/ladder.json)
+bench: plugins ## Measure the speed ladder, and latency at half of it (release build; Markdown, and JSON in target/bench)
 	cargo build $(CARGO_FLAGS) --release -p hookgate --bin hookgate --example ladder
 	@$(TARGET)/release/examples/ladder sandbox
 	@tests/bench/ladder.sh

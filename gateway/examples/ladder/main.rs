@@ -1,17 +1,19 @@
 //! The lower rungs of the speed ladder, and the sandbox against the same decision in native code.
 //!
 //! `ladder serve RUNG`: 1 raw hyper, 2 with a native HMAC, 3 with the plugin in a fresh sandbox; the upper rungs
-//! are the gateway itself. `ladder sandbox`: one thread, both by turns, medians. Build with `--release`.
+//! are the gateway itself. `ladder sandbox`: one thread, both by turns, medians. `ladder load` delivers at a fixed
+//! rate (see [`open_loop`]); `ladder fsync` measures the device alone. Build with `--release`.
+
+mod decision;
+mod open_loop;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hookgate::crypto::{Key, KeyForm, Keyring};
-use hookgate::delivery::{Delivery, Verdict};
-use hookgate::plugin::{Limits, Plugin, Sandbox, Setup, WasmPlugin};
-use http::{HeaderMap, Method, Request, Response};
+use hookgate::plugin::{Setup, WasmPlugin};
+use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -19,8 +21,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use ring::hmac;
 
-const SECRET: &str = "a secret for the ladder only";
-const SIGNATURE: &str = "x-hub-signature-256";
+use decision::{accepts, body, delivery, github, native_key, setup, signature, signed, verify};
 
 #[allow(clippy::print_stdout, reason = "a program for people")]
 fn main() {
@@ -34,74 +35,74 @@ fn main() {
             let body = body(length.parse().expect("a length"));
             println!("{}\n{}", signature(&body), String::from_utf8_lossy(&body));
         }
-        _ => println!("ladder serve 1|2|3, ladder sandbox, ladder sign LENGTH"),
+        ["load", address, rate, seconds, connections, signed] => {
+            load(
+                address,
+                number(rate),
+                number(seconds),
+                number(connections),
+                signed,
+            );
+        }
+        ["fsync", directory] => fsync(directory).expect("a directory that can be written to"),
+        _ => println!(
+            "ladder serve 1|2|3, ladder sandbox, ladder sign LENGTH, \
+             ladder load ADDRESS RATE SECONDS CONNECTIONS SIGNED, ladder fsync DIRECTORY"
+        ),
     }
+}
+
+fn number(text: &str) -> u32 {
+    text.parse().expect("a number")
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Delivers what `ladder sign` wrote into the file. Prints how many were counted, their percentiles
+/// 50, 99 and 99.9 in ms, and how many failed.
+#[allow(clippy::print_stdout, reason = "a program for people")]
+fn load(address: &str, rate: u32, seconds: u32, connections: u32, file: &str) {
+    let signed = std::fs::read_to_string(file).expect("a file of `ladder sign`");
+    let (signature, body) = signed.split_once('\n').expect("a signature and a body");
+    let load = open_loop::Load {
+        address: address.parse().expect("an address"),
+        rate,
+        lasts: Duration::from_secs(seconds.into()),
+        connections: connections as usize,
+        signature: signature.to_owned(),
+        body: Bytes::copy_from_slice(body.trim_end_matches('\n').as_bytes()),
+    };
+    let taken = open_loop::run(load).expect("connections");
+    let [p50, p99, p999] = [500, 990, 999].map(|of_1000| ms(taken.permille(of_1000)));
+    let (count, failed) = (taken.count(), taken.failed);
+    println!("RESULT {count} {p50:.3} {p99:.3} {p999:.3} {failed}");
+}
+
+/// Appends 4 KiB and syncs, again and again. Prints the percentiles 50 and 99 in ms.
+#[allow(clippy::print_stdout, reason = "a program for people")]
+fn fsync(directory: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    let path = std::path::Path::new(directory).join("fsync");
+    let mut file = std::fs::File::create(&path)?;
+    let mut times = Vec::new();
+    for _ in 0..1000 {
+        file.write_all(&[7; 4096])?;
+        let started = Instant::now();
+        file.sync_data()?;
+        times.push(started.elapsed());
+    }
+    std::fs::remove_file(path)?;
+    times.sort();
+    println!("RESULT {:.3} {:.3}", ms(times[500]), ms(times[990]));
+    Ok(())
 }
 
 enum Rung {
     Raw,
     Native(hmac::Key),
     Sandbox(Box<WasmPlugin>, Arc<Setup>),
-}
-
-fn native_key() -> hmac::Key {
-    hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes())
-}
-
-fn github() -> Box<WasmPlugin> {
-    let bytes = std::fs::read("target/plugins/github.wasm").expect("run `make plugins` first");
-    let sandbox = Sandbox::new(Limits::default()).expect("a sandbox");
-    let plugin = sandbox.load(&bytes).expect("a plugin");
-    std::mem::forget(sandbox);
-    Box::new(plugin)
-}
-
-fn setup() -> Arc<Setup> {
-    let mut keys = Keyring::default();
-    keys.add(
-        "secret",
-        Key::decode(KeyForm::Raw, SECRET.as_bytes(), false).expect("a key"),
-    );
-    Arc::new(Setup {
-        keys,
-        ..Setup::default()
-    })
-}
-
-/// A GitHub-like body of that length.
-fn body(length: usize) -> Vec<u8> {
-    let head = r#"{"action":"opened","repository":{"id":35129377},"text":""#;
-    let fill = length.saturating_sub(head.len() + 2);
-    format!("{head}{}\"}}", "x".repeat(fill)).into_bytes()
-}
-
-fn signature(body: &[u8]) -> String {
-    let tag = hmac::sign(&native_key(), body);
-    format!("sha256={}", data_encoding::HEXLOWER.encode(tag.as_ref()))
-}
-
-/// The native rung's decision: decode the header, verify the body.
-fn verify(key: &hmac::Key, headers: &HeaderMap, body: &[u8]) -> bool {
-    let header = headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
-    let hex = header.and_then(|value| value.strip_prefix("sha256="));
-    let tag = hex.and_then(|hex| {
-        data_encoding::HEXLOWER_PERMISSIVE
-            .decode(hex.as_bytes())
-            .ok()
-    });
-    tag.is_some_and(|tag| hmac::verify(key, body, &tag).is_ok())
-}
-
-fn delivery(headers: HeaderMap, body: Bytes) -> Arc<Delivery> {
-    Arc::new(Delivery {
-        id: uuid::Uuid::now_v7(),
-        received_at: 0,
-        method: Method::POST,
-        target: "/in/t/s".into(),
-        rest: String::new(),
-        headers,
-        body,
-    })
 }
 
 #[tokio::main]
@@ -150,26 +151,13 @@ async fn answer(
     Ok(answer)
 }
 
-fn accepts(plugin: &WasmPlugin, delivery: &Arc<Delivery>, setup: &Arc<Setup>) -> bool {
-    let handled = plugin.handle(delivery, setup);
-    matches!(handled, Ok(handled) if matches!(handled.verdict, Verdict::Accept(_)))
-}
-
 /// Native and sandboxed verification by turns, one thread.
 #[allow(clippy::print_stdout, reason = "a program for people")]
 fn compare() {
     let (key, plugin, setup) = (native_key(), github(), setup());
     println!("| body | native us | sandbox us | added us | ratio |\n|---|---|---|---|---|");
     for length in [256, 2 << 10, 20 << 10, 1 << 20] {
-        let body = Bytes::from(body(length));
-        let mut headers = HeaderMap::new();
-        headers.insert(SIGNATURE, signature(&body).parse().expect("a value"));
-        headers.insert(
-            "x-github-delivery",
-            "72d3162e-cc78-11e3".parse().expect("a value"),
-        );
-        headers.insert("x-github-event", "issues".parse().expect("a value"));
-        let delivery = delivery(headers, body);
+        let delivery = signed(length);
         let rounds = if length > 100_000 { 20 } else { 2000 };
         let (mut native, mut sandboxed) = (Vec::new(), Vec::new());
         for _ in 0..15 {
