@@ -3,14 +3,14 @@
 use std::fmt;
 
 /// How grave a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gravity {
-    /// Events would be lost, doubled or refused.
-    Error,
-    /// It works, with a consequence.
-    Warning,
     /// Good to know.
     Note,
+    /// It works, with a consequence.
+    Warning,
+    /// Events would be lost, doubled or refused.
+    Error,
 }
 
 /// Something about a live backend.

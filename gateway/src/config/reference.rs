@@ -180,7 +180,7 @@ fn every_field_is_documented_and_none_escapes_the_reference() {
     ] {
         let told = told(text);
         for key in told
-            .split("expected one of")
+            .split(", expected")
             .nth(1)
             .unwrap()
             .split('`')

@@ -233,11 +233,7 @@ mod tests {
     #[test]
     fn a_fit_server_is_only_described() {
         let found = judged(("", ""), &RedisSettings::default());
-        assert!(
-            found
-                .iter()
-                .all(|finding| finding.gravity == Gravity::Note)
-        );
+        assert!(found.iter().all(|finding| finding.gravity == Gravity::Note));
         assert_eq!(found.len(), 2, "{found:?}");
     }
 
@@ -297,10 +293,6 @@ mod tests {
     #[test]
     fn a_newer_server_is_fit() {
         let found = judged(("7.0.15", "10.2.1"), &RedisSettings::default());
-        assert!(
-            found
-                .iter()
-                .all(|finding| finding.gravity == Gravity::Note)
-        );
+        assert!(found.iter().all(|finding| finding.gravity == Gravity::Note));
     }
 }
