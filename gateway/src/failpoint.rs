@@ -13,6 +13,20 @@ pub const BEFORE_COMMIT: &str = "before-commit";
 pub const INSIDE_COMMIT: &str = "inside-commit";
 /// With the batch durable, but nobody told.
 pub const AFTER_COMMIT: &str = "after-commit";
+/// With an event identified, before the claim store is asked for it.
+pub const BEFORE_CLAIM: &str = "before-claim";
+/// With its claim held, before a message is made.
+pub const AFTER_CLAIM: &str = "after-claim";
+/// With the message made, before it is handed to the queue's client.
+pub const BEFORE_SEND: &str = "before-send";
+/// With the message confirmed, but nobody told.
+pub const AFTER_SEND: &str = "after-send";
+/// With the sender told, before the claim is settled.
+pub const BEFORE_SETTLE: &str = "before-settle";
+/// With the claim settled.
+pub const AFTER_SETTLE: &str = "after-settle";
+/// With nothing sent, before the claim is given up.
+pub const BEFORE_RELEASE: &str = "before-release";
 /// With the outcome known to the connection, but no byte of the answer sent.
 pub const BEFORE_ANSWER: &str = "before-answer";
 /// With some bytes of the answer sent.

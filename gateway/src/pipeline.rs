@@ -24,6 +24,7 @@ use crate::delivery::message::{Envelope, MAX_MESSAGE, is_withheld};
 use crate::delivery::{
     Delivery, Event, EventId, EventKey, Message, MessageError, RejectKind, Response, Verdict,
 };
+use crate::failpoint;
 use crate::outcome::Outcome;
 use crate::plugin::Fault;
 use crate::pressure::{self, Pressure};
@@ -381,6 +382,7 @@ impl<B: Backend> Gateway<B> {
         if let Err(outcome) = self.admit(store, work).await {
             return place.publish(outcome);
         }
+        failpoint::here(failpoint::BEFORE_CLAIM);
         let lease = match self.claim(store, queue.name(), work, place).await {
             Ok(lease) => lease,
             Err(Unclaimed::Ended(outcome)) => return place.publish(outcome),
@@ -391,15 +393,20 @@ impl<B: Backend> Gateway<B> {
             }
             Err(Unclaimed::Outage(error)) => return place.publish(store_failed(work, &error)),
         };
+        failpoint::here(failpoint::AFTER_CLAIM);
         match self.enqueue(queue, work, &lease).await {
             Ok(()) => {
+                failpoint::here(failpoint::AFTER_SEND);
                 let outcome = Outcome::Accepted(work.response.clone());
                 self.watch_ids(work, &outcome);
                 place.publish(outcome);
+                failpoint::here(failpoint::BEFORE_SETTLE);
                 // Until it is settled, the place in the running table answers duplicates.
                 self.settle(store, work, lease).await;
+                failpoint::here(failpoint::AFTER_SETTLE);
             }
             Err(Unsent { outcome, definite }) => {
+                failpoint::here(failpoint::BEFORE_RELEASE);
                 self.release(store, lease, definite).await;
                 place.publish(outcome);
             }
@@ -553,6 +560,7 @@ impl<B: Backend> Gateway<B> {
             let late = !lease.is_claimed || self.is_late(&lease.grant, lease.span.left());
             let message = self.message(work, &lease.grant, late);
             let message = message.map_err(|outcome| Unsent { outcome, definite })?;
+            failpoint::here(failpoint::BEFORE_SEND);
             let Err(error) = self.send(queue, &message, lease).await else {
                 self.telemetry
                     .step(&work.source.metrics, Step::Enqueue, started.elapsed());
