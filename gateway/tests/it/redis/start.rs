@@ -241,6 +241,15 @@ async fn a_record_can_be_read_by_a_person_and_goes_by_itself() {
         (field("group"), field("queue")),
         (mine.group.clone(), "q".into())
     );
+    let ends = || -> u64 {
+        shared()
+            .tell(&["PEXPIRETIME", &key])
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let expires_at: u64 = field("expires_at").parse().unwrap();
+    assert_eq!(ends(), (expires_at + 60) * 1000);
     let settled = accepted(field("first_at").parse().unwrap(), mine.token, 0, "hello");
     let settlement = hookgate::store::Settlement {
         key: mine.key.clone(),
@@ -249,12 +258,7 @@ async fn a_record_can_be_read_by_a_person_and_goes_by_itself() {
     store.settle(&settlement).await.unwrap();
     assert_eq!(field("state"), "accepted");
     assert!(field("response").contains("hello"));
-    let ends: u64 = shared()
-        .tell(&["PEXPIRETIME", &key])
-        .unwrap()
-        .parse()
-        .unwrap();
-    assert_eq!(ends, (settled.expires_at + 60) * 1000);
+    assert_eq!(ends(), (settled.expires_at + 60) * 1000);
 }
 
 #[tokio::test]
