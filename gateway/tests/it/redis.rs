@@ -4,6 +4,7 @@
 pub mod bench;
 mod chaos;
 mod failures;
+mod moments;
 mod placement;
 mod rules;
 mod start;

@@ -8,13 +8,15 @@ use hookgate::store::redis::RedisStore;
 use hookgate::store::{ClaimRequest, ClaimStore as _, Claimed, Release, Settlement, State};
 use hookgate_backends::proxy::{Fault, FaultProxy, Plan, Protocol};
 
+use tokio::task::JoinSet;
+
 use super::bench::shared;
 use super::{hasty, store};
 use crate::contract::{LEASE, accepted, fresh, request};
 
 const SEEDS: u64 = 4;
 const KEYS: usize = 3;
-const OWNERS: usize = 5;
+const OWNERS: u64 = 5;
 const TURNS: usize = 6;
 
 /// Servers count leases in whole ms, rounded down.
@@ -48,7 +50,7 @@ fn faults() -> [(f64, Fault); 5] {
 /// One owner's turn at one event.
 struct Owner {
     number: u64,
-    store: Arc<RedisStore>,
+    store: RedisStore,
     keys: Arc<Vec<String>>,
     random: fastrand::Rng,
     held: Vec<Held>,
@@ -117,40 +119,44 @@ impl Owner {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_two_owners_hold_an_event_at_once_whatever_is_lost() {
-    for seed in 0..SEEDS {
-        let plan = Plan::random(seed, faults());
-        let proxy = FaultProxy::start(shared().address(), Protocol::Redis, plan);
-        let proxy = proxy.await.unwrap();
-        let keys: Arc<Vec<_>> = Arc::new((0..KEYS).map(|_| fresh("chaos")).collect());
-        let mut tasks = tokio::task::JoinSet::new();
-        for owner in 0..OWNERS as u64 {
-            // Each is an instance.
-            let store = store(hasty(format!("redis://{}", proxy.address())));
-            let owner = Owner {
-                number: owner,
-                store: Arc::new(store),
-                keys: Arc::clone(&keys),
-                random: fastrand::Rng::with_seed(seed << 8 | owner),
-                held: Vec::new(),
-                settled: Vec::new(),
-            };
-            tasks.spawn(owner.run());
-        }
-        let owners = tasks.join_all().await;
-        assert!(!proxy.fired().is_empty());
-        let held: Vec<_> = owners.iter().flat_map(|owner| owner.held.clone()).collect();
-        assert!(held.len() > OWNERS, "seed {seed}: {} were held", held.len());
-        assert_apart(&held, seed);
-        proxy.set(Plan::healthy());
-        let store = store(hasty(shared().url()));
-        for key in owners.iter().flat_map(|owner| &owner.settled) {
-            let found = store.look(&keys[*key]).await.unwrap();
-            assert_eq!(
-                found.map(|claim| claim.state),
-                Some(State::Accepted),
-                "seed {seed}"
-            );
-        }
+    let mut storms: JoinSet<()> = (0..SEEDS).map(storm).collect();
+    while let Some(storm) = storms.join_next().await {
+        storm.unwrap();
+    }
+}
+
+async fn storm(seed: u64) {
+    let plan = Plan::random(seed, faults());
+    let proxy = FaultProxy::start(shared().address(), Protocol::Redis, plan);
+    let proxy = proxy.await.unwrap();
+    let keys: Arc<Vec<_>> = Arc::new((0..KEYS).map(|_| fresh("chaos")).collect());
+    // Each is an instance.
+    let owners = (0..OWNERS).map(|number| Owner {
+        number,
+        store: store(hasty(format!("redis://{}", proxy.address()))),
+        keys: Arc::clone(&keys),
+        random: fastrand::Rng::with_seed(seed << 8 | number),
+        held: Vec::new(),
+        settled: Vec::new(),
+    });
+    let owners = owners
+        .map(Owner::run)
+        .collect::<JoinSet<_>>()
+        .join_all()
+        .await;
+    assert!(!proxy.fired().is_empty());
+    let held: Vec<_> = owners.iter().flat_map(|owner| owner.held.clone()).collect();
+    assert!(
+        held.len() as u64 > OWNERS,
+        "seed {seed}: {} were held",
+        held.len()
+    );
+    assert_apart(&held, seed);
+    let store = store(hasty(shared().url()));
+    for key in owners.iter().flat_map(|owner| &owner.settled) {
+        let found = store.look(&keys[*key]).await.unwrap();
+        let state = found.map(|claim| claim.state);
+        assert_eq!(state, Some(State::Accepted), "seed {seed}");
     }
 }
 

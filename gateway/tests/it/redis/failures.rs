@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hookgate::store::redis::{RedisSettings, RedisStore};
-use hookgate::store::{ClaimStore as _, Claimed, Settlement, State, StoreError};
+use hookgate::store::{ClaimRequest, ClaimStore as _, Claimed, Settlement, State, StoreError};
 use hookgate_backends::proxy::{Fault, FaultProxy, Plan, Protocol};
 use rustix::process::Signal;
 
@@ -11,13 +11,22 @@ use super::bench::shared;
 use super::{CALL, hasty, server, server_key, settings, store};
 use crate::contract::{accepted, fresh, request};
 
-/// A store whose calls go through a proxy, connected.
+/// A store whose calls go through a proxy, connected to a server that knows the scripts.
 async fn proxied(settings: impl Fn(String) -> RedisSettings) -> (FaultProxy, RedisStore) {
     let proxy = FaultProxy::start(shared().address(), Protocol::Redis, Plan::healthy());
     let proxy = proxy.await.unwrap();
     let store = store(settings(format!("redis://{}", proxy.address())));
-    store.look(&fresh("connected")).await.unwrap();
+    let warm = request(&fresh("warm"));
+    store.claim(&warm).await.unwrap();
+    store.settle(&settlement(&warm)).await.unwrap();
     (proxy, store)
+}
+
+fn settlement(owner: &ClaimRequest) -> Settlement {
+    Settlement {
+        key: owner.key.clone(),
+        claim: accepted(1_900_000_000_000, owner.token, 0, "first"),
+    }
 }
 
 /// A plan for scripts alone, not for what a connection begins with.
@@ -38,9 +47,7 @@ async fn a_full_server_refuses_and_writes_nothing() {
         matches!(&refused, Err(StoreError::Refused(text)) if text.contains("OOM")),
         "{refused:?}"
     );
-    let claim = accepted(1_900_000_000_000, mine.token, 0, "first");
-    let key = mine.key.clone();
-    let refused = store.settle(&Settlement { key, claim }).await;
+    let refused = store.settle(&settlement(&mine)).await;
     assert!(
         matches!(refused, Err(StoreError::Refused(_))),
         "{refused:?}"
@@ -126,11 +133,7 @@ async fn forgotten_scripts_cost_one_more_trip_once() {
 async fn every_call_is_one_trip() {
     let (proxy, store) = proxied(settings).await;
     let mine = request(&fresh("trips"));
-    let claim = accepted(1_900_000_000_000, mine.token, 0, "first");
-    let settlement = Settlement {
-        key: mine.key.clone(),
-        claim,
-    };
+    let settlement = settlement(&mine);
     // Once, so that the server knows every script.
     for warm in [true, false] {
         let before = proxy.requests();
@@ -171,10 +174,7 @@ async fn a_settlement_that_was_cut_is_settled_again_without_harm() {
     let (proxy, store) = proxied(settings).await;
     let mine = request(&fresh("cut-settle"));
     store.claim(&mine).await.unwrap();
-    let settlement = Settlement {
-        key: mine.key.clone(),
-        claim: accepted(1_900_000_000_000, mine.token, 0, "first"),
-    };
+    let settlement = settlement(&mine);
     proxy.set(scripts(Plan::script([Fault::CutAfter])));
     let lost = store.settle(&settlement).await;
     assert!(matches!(lost, Err(StoreError::Ambiguous(_))), "{lost:?}");
@@ -244,16 +244,19 @@ async fn a_settlement_waits_for_replicas_and_says_when_too_few_confirm() {
         ..settings(primary.url())
     };
     let (store, mine) = (store(waiting), request("t.s.waits"));
-    let settlement = Settlement {
-        key: mine.key.clone(),
-        claim: accepted(1_900_000_000_000, mine.token, 0, "first"),
-    };
+    let settlement = settlement(&mine);
     store.claim(&mine).await.unwrap();
     confirmed(&store, &settlement).await;
     let held = replica
         .tell(&["HGET", &server_key(&mine.key), "state"])
         .unwrap();
     assert_eq!(held, "accepted", "confirmed means there");
+
+    // What stands already is written to all the same: only a write of its own connection is waited for.
+    primary.tell(&["CONFIG", "RESETSTAT"]).unwrap();
+    confirmed(&store, &settlement).await;
+    let stats = primary.tell(&["INFO", "commandstats"]).unwrap();
+    assert!(stats.contains("cmdstat_hset:"), "{stats}");
 
     replica.signal(Signal::STOP).unwrap();
     let late = Settlement {
