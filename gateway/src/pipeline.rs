@@ -661,10 +661,11 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Whether a first message of the generation may be older than the broker's memory when this one is
-    /// signed: an owner may be stopped until just before its lease ends, so the lease's rest counts too.
+    /// signed: an owner may be stopped until just before its lease ends, so the lease's rest counts too, and
+    /// the first claim's time may be by another clock.
     fn is_late(&self, grant: &Grant, lease_left: Duration) -> bool {
         let age = Duration::from_millis(self.clock.wall_ms().saturating_sub(grant.first_at));
-        age + lease_left + self.timing.enqueue_timeout >= self.timing.window
+        age + lease_left + self.timing.enqueue_timeout + 2 * self.timing.skew >= self.timing.window
     }
 
     fn accepted_claim(&self, work: &Work, grant: &Grant, token: Token) -> Claim {

@@ -645,3 +645,5 @@ async fn a_provider_that_never_comes_again_takes_the_claim_over_within_its_deadl
         State::Accepted
     );
 }
+
+mod policies;
