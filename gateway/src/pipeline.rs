@@ -595,7 +595,7 @@ impl<B: Backend> Gateway<B> {
         let started = Instant::now();
         let sent = timeout(
             self.timing.enqueue_timeout,
-            queue.send(message, &lease.span),
+            queue.send_recorded(&lease.grant.queue, message, &lease.span),
         )
         .await
         .unwrap_or_else(|_| Err(QueueError::Ambiguous("no answer in time".into())));

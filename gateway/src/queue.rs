@@ -57,6 +57,18 @@ pub trait EventQueue: Send + Sync + 'static {
         lease: &Span,
     ) -> impl Future<Output = Result<Sent, QueueError>> + Send;
 
+    /// As [`Self::send`], to the queue that a claim recorded: where that is another one that still exists, an
+    /// earlier owner may have sent to it, and only there does the broker know the copy.
+    fn send_recorded(
+        &self,
+        queue: &str,
+        message: &Message,
+        lease: &Span,
+    ) -> impl Future<Output = Result<Sent, QueueError>> + Send {
+        let _ = queue;
+        self.send(message, lease)
+    }
+
     /// The queue's name, as claims record it.
     fn name(&self) -> &str;
 }

@@ -9,7 +9,8 @@ mod batch;
 mod entry;
 mod facts;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -26,6 +27,11 @@ pub use facts::QueueFacts;
 
 /// The most entries of a batch (SQS API reference, `SendMessageBatch`).
 const MAX_ENTRIES: usize = 10;
+
+/// The errors of a queue that does not exist (any more), as SQS's two protocols name it.
+fn is_missing(error: &str) -> bool {
+    error.contains("QueueDoesNotExist") || error.contains("NonExistentQueue")
+}
 
 /// Entries that may wait for their batch; more wait in their own tasks.
 const WAITING: usize = 4096;
@@ -52,6 +58,9 @@ pub struct SqsQueue {
     client: Client,
     url: String,
     waiting: mpsc::Sender<Waiting>,
+    settings: SqsSettings,
+    /// Queues that claims recorded under an earlier configuration.
+    recorded: Mutex<HashMap<String, mpsc::Sender<Waiting>>>,
 }
 
 impl SqsQueue {
@@ -61,37 +70,75 @@ impl SqsQueue {
             .http_client(Connections::new(settings.timeout, Some(compared)))
             .build();
         let client = Client::from_conf(config);
-        let (waiting, batches) = mpsc::channel(WAITING);
-        let sender = Sender {
-            client: client.clone(),
-            url: settings.url.clone(),
-            timeout: settings.timeout,
-            linger: settings.linger,
-            max_bytes: settings.max_bytes,
-            flights: Arc::new(Semaphore::new(settings.batches)),
-            batches: settings.batches,
-        };
-        tokio::spawn(Arc::new(sender).run(batches));
         Self {
+            waiting: sender(&client, settings, &settings.url),
             client,
             url: settings.url.clone(),
-            waiting,
+            settings: settings.clone(),
+            recorded: Mutex::default(),
         }
     }
+
+    fn recorded(&self, url: &str) -> mpsc::Sender<Waiting> {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = recorded
+            .entry(url.to_owned())
+            .or_insert_with(|| sender(&self.client, &self.settings, url));
+        waiting.clone()
+    }
+}
+
+/// Starts sending to a queue what is handed in.
+fn sender(client: &Client, settings: &SqsSettings, url: &str) -> mpsc::Sender<Waiting> {
+    let (waiting, batches) = mpsc::channel(WAITING);
+    let sender = Sender {
+        client: client.clone(),
+        url: url.to_owned(),
+        timeout: settings.timeout,
+        linger: settings.linger,
+        max_bytes: settings.max_bytes,
+        flights: Arc::new(Semaphore::new(settings.batches)),
+        batches: settings.batches,
+    };
+    tokio::spawn(Arc::new(sender).run(batches));
+    waiting
+}
+
+async fn send(
+    waiting: &mpsc::Sender<Waiting>,
+    message: &Message,
+    lease: &Span,
+) -> Result<Sent, QueueError> {
+    let (result, sent) = oneshot::channel();
+    let entry = Waiting {
+        entry: entry::of(message),
+        lease: lease.clone(),
+        result,
+    };
+    let ended = || QueueError::Ambiguous("the sender has ended".into());
+    waiting.send(entry).await.map_err(|_| ended())?;
+    sent.await.map_err(|_| ended())?
 }
 
 impl EventQueue for SqsQueue {
     async fn send(&self, message: &Message, lease: &Span) -> Result<Sent, QueueError> {
-        let (result, sent) = oneshot::channel();
-        let entry = entry::of(message);
-        let waiting = Waiting {
-            entry,
-            lease: lease.clone(),
-            result,
-        };
-        let ended = || QueueError::Ambiguous("the sender has ended".into());
-        self.waiting.send(waiting).await.map_err(|_| ended())?;
-        sent.await.map_err(|_| ended())?
+        send(&self.waiting, message, lease).await
+    }
+
+    async fn send_recorded(
+        &self,
+        queue: &str,
+        message: &Message,
+        lease: &Span,
+    ) -> Result<Sent, QueueError> {
+        // A claim of another kind of queue names no queue of SQS.
+        if queue == self.url || !queue.starts_with("http") {
+            return self.send(message, lease).await;
+        }
+        match send(&self.recorded(queue), message, lease).await {
+            Err(QueueError::Refused(why)) if is_missing(&why) => self.send(message, lease).await,
+            sent => sent,
+        }
     }
 
     fn name(&self) -> &str {

@@ -10,7 +10,7 @@ use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use serde::Deserialize;
 
-use super::SqsQueue;
+use super::{SqsQueue, is_missing};
 use crate::aws::{self, Failure};
 use crate::backend::Finding;
 use crate::queue::{Depth, QueueError, Retention};
@@ -100,7 +100,7 @@ impl SqsQueue {
     fn unreadable(&self, error: &SdkError<GetQueueAttributesError, HttpResponse>) -> Finding {
         let url = &self.url;
         let code = error.code().unwrap_or_default();
-        if code.ends_with("QueueDoesNotExist") || code.ends_with("NonExistentQueue") {
+        if is_missing(code) {
             let region = self.client.config().region();
             let region = region.map_or_else(|| "the default region".into(), ToString::to_string);
             return Finding::error(format!("there is no queue {url} in {region}")).hint(

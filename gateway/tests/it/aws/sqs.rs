@@ -301,3 +301,33 @@ async fn the_depth_counts_what_is_in_flight() {
     let depth = fifo.queue.depth().await.unwrap();
     assert_eq!((depth.total(), depth.in_flight), (7, taken));
 }
+
+#[tokio::test]
+async fn a_taker_sends_to_the_recorded_queue_while_that_exists() {
+    let fifo = sqs().await;
+    let create = fifo.client.create_queue().queue_name("before.fifo");
+    let create = create.attributes(QueueAttributeName::FifoQueue, "true");
+    let before = create.send().await.unwrap().queue_url.unwrap();
+    let id = fresh("recorded");
+    let copy = message(&id, &id, "body");
+    let sent = fifo.queue.send_recorded(&before, &copy, &lease()).await;
+    assert_eq!(sent.unwrap(), Sent::Held);
+    assert!(fifo.receive_all().await.is_empty());
+    let received = fifo
+        .client
+        .receive_message()
+        .queue_url(&before)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(received.messages.unwrap().len(), 1);
+    let delete = fifo.client.delete_queue().queue_url(&before);
+    delete.send().await.unwrap();
+    for gone in [before.as_str(), "memory"] {
+        let id = fresh("gone");
+        let copy = message(&id, &id, "body");
+        let sent = fifo.queue.send_recorded(gone, &copy, &lease()).await;
+        assert_eq!(sent.unwrap(), Sent::Held);
+        assert_eq!(fifo.held(&[&id]).await, [copy]);
+    }
+}
