@@ -121,7 +121,7 @@ pub async fn configuration(settings: &AwsSettings, timeout: Duration) -> SdkConf
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-        .http_client(Connections::new(timeout, None));
+        .http_client(Connections::client(timeout, None));
     if let Some(region) = &settings.region {
         loader = loader.region(Region::new(region.clone()));
     }
@@ -152,7 +152,7 @@ where
         SdkError::ConstructionFailure(_) => Failure::Refused(shown(error)),
         SdkError::DispatchFailure(failure) => {
             let source = failure.as_connector_error().and_then(Error::source);
-            if source.is_some_and(|source| source.is::<Lost>()) {
+            if source.is_some_and(<dyn Error>::is::<Lost>) {
                 Failure::Ambiguous(shown(error))
             } else {
                 Failure::Refused(shown(error))
@@ -239,16 +239,17 @@ impl fmt::Debug for Connections {
 
 impl Connections {
     /// Connections that give unacknowledged bytes up after `timeout`.
-    pub fn new(timeout: Duration, compared: Option<Compared>) -> SharedHttpClient {
-        let tls = client_config().with_native_roots().map_or_else(
-            |error| {
+    pub fn client(timeout: Duration, compared: Option<Compared>) -> SharedHttpClient {
+        let tls = match client_config().with_native_roots() {
+            Ok(builder) => builder.with_no_client_auth(),
+            // Every connection with TLS fails then, and says why.
+            Err(error) => {
                 tracing::warn!(%error, "no certificates of authorities were found: TLS to AWS will fail");
                 client_config()
                     .with_root_certificates(rustls::RootCertStore::empty())
                     .with_no_client_auth()
-            },
-            |builder| builder.with_no_client_auth(),
-        );
+            }
+        };
         SharedHttpClient::new(Self {
             timeout,
             compared,

@@ -513,10 +513,10 @@ impl<B: Backend> Gateway<B> {
                 Ok(Claimed::Duplicate(claim)) if !reopened && self.redelivers(work, &claim) => {
                     reopened = true;
                     let forgotten = store.forget(&work.claim_key, claim.generation);
-                    match timeout(self.timing.claim_timeout, forgotten).await {
-                        Ok(Err(error)) => return Err(Unclaimed::Outage(error)),
-                        // Where nobody knows, the next claim finds out.
-                        Ok(Ok(_)) | Err(_) => {}
+                    let forgotten = timeout(self.timing.claim_timeout, forgotten).await;
+                    // Where nobody knows, the next claim finds out.
+                    if let Ok(Err(error)) = forgotten {
+                        return Err(Unclaimed::Outage(error));
                     }
                 }
                 Ok(Claimed::Duplicate(claim)) => {

@@ -26,7 +26,7 @@ pub(super) enum Stores {
     Embedded(Arc<Embedded>),
     Memory(MemoryStore),
     DynamoDb(DynamoStore),
-    Redis(RedisStore),
+    Redis(Box<RedisStore>),
 }
 
 /// The queues.
@@ -101,7 +101,8 @@ impl Backends {
                     sentinel_password: read(&servers.sentinel_password)?,
                     ..servers.settings.clone()
                 };
-                Stores::Redis(RedisStore::connect(redis, compared("redis").0)?)
+                let store = RedisStore::connect(redis, compared("redis").0)?;
+                Stores::Redis(Box::new(store))
             }
         };
         let queue = match (&settings.queue, &fused) {
@@ -125,6 +126,11 @@ impl Backends {
 
     /// Looks at the live backends. Changes nothing.
     pub(super) async fn check(&self) -> Look {
+        // Large, for what is done once a minute.
+        Box::pin(self.look()).await
+    }
+
+    async fn look(&self) -> Look {
         let mut findings = Vec::new();
         if let Stores::DynamoDb(store) = &self.store {
             findings.extend(
@@ -190,37 +196,37 @@ impl Backend for Backends {
     }
 }
 
-/// Calls the one that was chosen.
+/// Calls the one that was chosen. A call to AWS is large, and every delivery would carry room for it.
 macro_rules! chosen {
     ($self:expr, $store:ident => $call:expr) => {
         match $self {
-            Stores::Embedded($store) => $call,
-            Stores::Memory($store) => $call,
-            Stores::DynamoDb($store) => $call,
-            Stores::Redis($store) => $call,
+            Stores::Embedded($store) => $call.await,
+            Stores::Memory($store) => $call.await,
+            Stores::DynamoDb($store) => Box::pin($call).await,
+            Stores::Redis($store) => $call.await,
         }
     };
 }
 
 impl ClaimStore for Stores {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError> {
-        chosen!(self, store => store.claim(request).await)
+        chosen!(self, store => store.claim(request))
     }
 
     async fn settle(&self, settlement: &Settlement) -> Result<(), StoreError> {
-        chosen!(self, store => store.settle(settlement).await)
+        chosen!(self, store => store.settle(settlement))
     }
 
     async fn release(&self, key: &str, token: Token, how: Release) -> Result<(), StoreError> {
-        chosen!(self, store => store.release(key, token, how).await)
+        chosen!(self, store => store.release(key, token, how))
     }
 
     async fn forget(&self, key: &str, generation: u32) -> Result<bool, StoreError> {
-        chosen!(self, store => store.forget(key, generation).await)
+        chosen!(self, store => store.forget(key, generation))
     }
 
     async fn look(&self, key: &str) -> Result<Option<Claim>, StoreError> {
-        chosen!(self, store => store.look(key).await)
+        chosen!(self, store => store.look(key))
     }
 }
 

@@ -143,7 +143,7 @@ impl<'a> Monitor<'a> {
                     }
                     since = Duration::ZERO;
                     let look = self.gateway.backend.check().await;
-                    self.tell(&look, &mut told);
+                    Self::tell(&look, &mut told);
                     is_usable = self.take(&look);
                 }
             }
@@ -151,7 +151,7 @@ impl<'a> Monitor<'a> {
     }
 
     /// Tells what is new since the last look.
-    fn tell(&self, look: &Look, told: &mut BTreeSet<String>) {
+    fn tell(look: &Look, told: &mut BTreeSet<String>) {
         let found = look
             .findings
             .iter()

@@ -161,6 +161,7 @@ impl Problems {
     }
 
     /// None yet, of the same file.
+    #[must_use]
     pub fn none(&self) -> Self {
         Self::of(&self.file)
     }

@@ -84,11 +84,10 @@ fn kind(of: &str) -> &'static str {
         "Time" => "duration",
         "Ttl" => "duration or `\"auto\"`",
         "String" | "StoreKind" | "QueueKind" | "Ordering" | "NoEventId" | "SameIdOtherBody"
-        | "InFlightPolicy" | "ClaimOutage" | "Redelivery" => "text",
+        | "InFlightPolicy" | "ClaimOutage" | "Redelivery" | "SecretRef" => "text",
         "usize" | "u64" | "u32" => "number",
         "bool" => "`true` or `false`",
         "PathBuf" => "path",
-        "SecretRef" => "text",
         "Vec<String>" => "list of text",
         "BTreeMap<String, SecretRefs>" => "table of lists of text",
         "BTreeMap<String, KeyForm>" => "table of text",

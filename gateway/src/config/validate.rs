@@ -423,7 +423,7 @@ fn sqs(config: &Config, problems: &mut Problems) -> SqsSettings {
         let what = format!("{url:?} is not a queue's URL");
         let hint = "write it as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME.fifo";
         problems.add_new(Problem::error(path(), what).hint(hint));
-    } else if !url.ends_with(".fifo") {
+    } else if url.strip_suffix(".fifo").is_none() {
         let what = "it is a standard queue, which keeps neither order nor one copy: FIFO queues end in .fifo";
         let hint = "make a FIFO queue; a standard queue cannot become one";
         problems.add_new(Problem::error(path(), what).hint(hint));

@@ -67,7 +67,7 @@ impl SqsQueue {
     /// A sender to this queue, on the runtime that this is called on. Nothing is called yet.
     pub fn new(shared: &SdkConfig, settings: &SqsSettings, compared: Compared) -> Self {
         let config = aws_sdk_sqs::config::Builder::from(shared)
-            .http_client(Connections::new(settings.timeout, Some(compared)))
+            .http_client(Connections::client(settings.timeout, Some(compared)))
             .build();
         let client = Client::from_conf(config);
         Self {

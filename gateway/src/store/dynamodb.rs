@@ -58,7 +58,7 @@ impl DynamoStore {
     pub fn new(shared: &SdkConfig, settings: &DynamoSettings, compared: Compared) -> Self {
         let clock = SharedClock::clone(&compared.1);
         let config = aws_sdk_dynamodb::config::Builder::from(shared)
-            .http_client(Connections::new(settings.timeout, Some(compared)))
+            .http_client(Connections::client(settings.timeout, Some(compared)))
             .build();
         Self {
             client: Client::from_conf(config),

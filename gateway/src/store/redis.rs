@@ -105,8 +105,7 @@ impl RedisStore {
         let store = Self::connect(settings, skew)?;
         let unreachable = |error: StoreError| OpenError::Unreachable(error.to_string());
         let findings = store.check().await.map_err(unreachable)?;
-        let (errors, rest): (Vec<_>, Vec<_>) =
-            findings.into_iter().partition(|finding| finding.is_error());
+        let (errors, rest): (Vec<_>, Vec<_>) = findings.into_iter().partition(Finding::is_error);
         if !errors.is_empty() {
             return Err(OpenError::Unfit(errors));
         }

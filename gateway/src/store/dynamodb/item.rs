@@ -15,8 +15,8 @@ pub(super) fn text(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
 }
 
-pub(super) fn number(number: impl ToString) -> AttributeValue {
-    AttributeValue::N(number.to_string())
+pub(super) fn number(number: impl Into<u64>) -> AttributeValue {
+    AttributeValue::N(number.into().to_string())
 }
 
 pub(super) fn token(token: Token) -> AttributeValue {

@@ -34,7 +34,7 @@ impl DynamoStore {
         };
         if !findings.iter().any(Finding::is_error) {
             findings.extend(self.deletion().await);
-            findings.extend(self.permissions().await);
+            findings.extend(Box::pin(self.permissions()).await);
         }
         findings
     }

@@ -177,7 +177,7 @@ async fn one_bad_message_of_a_batch_fails_alone() {
     for (n, sent) in sent.iter().enumerate() {
         match (n, sent) {
             (3, Err(QueueError::Refused(why))) => {
-                assert!(why.contains("InvalidMessageContents"), "{why}")
+                assert!(why.contains("InvalidMessageContents"), "{why}");
             }
             (3, other) => panic!("{other:?}"),
             (_, sent) => assert!(sent.is_ok(), "{sent:?}"),
