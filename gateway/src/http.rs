@@ -108,7 +108,16 @@ pub async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListene
 #[derive(Debug, Default)]
 pub struct Readiness {
     wanted: AtomicBool,
-    troubles: ArcSwap<Vec<String>>,
+    troubles: ArcSwap<Troubles>,
+}
+
+/// What an operator should know of a gateway that may be of no use.
+#[derive(Debug, Default)]
+pub struct Troubles {
+    /// Each in a sentence.
+    pub all: Vec<String>,
+    /// Whether they make deliveries useless here, while another gateway may take them.
+    pub is_grave: bool,
 }
 
 impl Readiness {
@@ -117,19 +126,19 @@ impl Readiness {
         self.wanted.store(ready, Ordering::SeqCst);
     }
 
-    /// Sets what keeps deliveries from being wanted, such as a backend out of reach.
-    pub fn trouble(&self, troubles: Vec<String>) {
+    /// Sets what is in trouble.
+    pub fn trouble(&self, troubles: Troubles) {
         self.troubles.store(Arc::new(troubles));
     }
 
-    /// What keeps deliveries from being wanted.
-    pub fn troubles(&self) -> Arc<Vec<String>> {
+    /// What is in trouble.
+    pub fn troubles(&self) -> Arc<Troubles> {
         self.troubles.load_full()
     }
 
     /// Whether deliveries are wanted.
     pub fn get(&self) -> bool {
-        self.wanted.load(Ordering::SeqCst) && self.troubles.load().is_empty()
+        self.wanted.load(Ordering::SeqCst) && !self.troubles.load().is_grave
     }
 }
 

@@ -522,6 +522,11 @@ impl Telemetry {
     }
 }
 
+/// What stands before a source's count of unstable ids in the encoded metrics.
+pub fn unstable_ids_of(tenant: &Name, source: &Name) -> String {
+    format!("hookgate_unstable_ids_total{{tenant=\"{tenant}\",source=\"{source}\"}} ")
+}
+
 /// The counters of one source, looked up once.
 pub struct SourceMetrics {
     outcomes: [Counter<u64, AtomicU64>; OutcomeLabel::ALL.len()],

@@ -13,12 +13,15 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::config::problem::KeyPath;
 use crate::config::secret::Process;
 use crate::config::{self, Loaded, Problem, Problems};
-use crate::http::tls;
+use crate::http::{client, tls};
 use crate::plugin::Sandbox;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{self, Telemetry};
 
 /// How long the backends may take to answer, all together.
 const AT_MOST: Duration = Duration::from_secs(15);
+
+/// How long a running gateway may take to tell its metrics.
+const GATEWAY_AT_MOST: Duration = Duration::from_secs(1);
 
 /// What to check.
 #[derive(Debug, clap::Args)]
@@ -64,10 +67,50 @@ fn problems(check: &CheckCommand) -> Result<Problems, Problems> {
     problems.extend(found);
     let (_, found) = loaded.tenants(&registry, &Process, &Telemetry::default());
     problems.extend(found);
-    if !check.offline && loaded.settings.backend.is_remote() {
-        problems.extend(backends(&loaded));
+    if !check.offline {
+        if loaded.settings.backend.is_remote() {
+            problems.extend(backends(&loaded));
+        }
+        problems.extend(unstable_ids(&loaded));
     }
     Ok(problems)
+}
+
+/// What a running gateway noticed of its providers' ids. That none runs is no problem.
+fn unstable_ids(loaded: &Loaded) -> Problems {
+    let mut problems = loaded.problems.none();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        return problems;
+    };
+    let metrics = runtime.block_on(async {
+        let asked = client::get(loaded.settings.admin_listen, "/metrics");
+        timeout(GATEWAY_AT_MOST, asked).await.ok()?.ok()
+    });
+    let Some((_, metrics)) = metrics else {
+        return problems;
+    };
+    let metrics = String::from_utf8_lossy(&metrics);
+    for source in &loaded.settings.sources {
+        let name = telemetry::unstable_ids_of(&source.tenant, &source.name);
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        let count = line
+            .and_then(|count| count.trim().parse().ok())
+            .unwrap_or(0_u64);
+        if count > 0 {
+            let what = format!(
+                "{count} events had a body that had come under another id minutes before: the provider's retries \
+                 may carry new ids, and each retry would be one more event"
+            );
+            problems.add(Problem::warning(source.path(), what).hint(
+                "let `options` name an id that stays the same over retries, or leave the id out and let \
+                 `no_event_id = \"hash\"` take the content as id",
+            ));
+        }
+    }
+    problems
 }
 
 /// What the live backends have against the configuration.

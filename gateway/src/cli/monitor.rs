@@ -1,12 +1,13 @@
 //! What is looked at again and again while the gateway serves: the queue's depth and retention, whether the
 //! backends can be reached, and their clocks.
 //!
-//! A claim TTL found too short later, or a clock that runs away, is told loudly; only what makes deliveries
-//! useless (no backend, clocks too far apart) makes the gateway unready.
+//! A claim TTL found too short later, or a backend that fails, is told loudly, but the gateway stays ready: the
+//! others have the same trouble. Only what makes deliveries useless here makes it unready: it never had its
+//! backends, or its clock is too far from theirs.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
@@ -16,7 +17,7 @@ use crate::backend::{Finding, Gravity};
 use crate::config::problem::KeyPath;
 use crate::config::validate::QueueSettings;
 use crate::config::{Loaded, Problem, Problems, retention};
-use crate::http::Readiness;
+use crate::http::{Readiness, Troubles};
 use crate::pipeline::Gateway;
 use crate::store::millis;
 
@@ -48,6 +49,17 @@ pub(super) fn problems(
     }
     if let Some(facts) = &look.queue {
         problems.extend(loaded.outlives(facts.retention).0);
+        let (takes, wanted) = (facts.max_message, loaded.settings.max_message);
+        if takes < wanted {
+            let what = format!(
+                "it is {wanted} bytes, but the queue takes messages of at most {takes}: larger ones are answered 413"
+            );
+            let path = KeyPath::new(&["queue", "max_message"]);
+            problems
+                .add(Problem::warning(path, what).hint(
+                    "raise the queue's MaximumMessageSize (SQS allows 1 MiB), or lower this",
+                ));
+        }
     }
     problems
 }
@@ -57,6 +69,10 @@ pub(super) struct Monitor<'a> {
     loaded: &'a Loaded,
     gateway: Arc<Gateway<Backends>>,
     readiness: Arc<Readiness>,
+    /// Whether both backends could be used at some time.
+    was_usable: AtomicBool,
+    /// What could not be used at the last look.
+    out_of_reach: Mutex<Vec<String>>,
 }
 
 impl<'a> Monitor<'a> {
@@ -72,6 +88,8 @@ impl<'a> Monitor<'a> {
             loaded,
             gateway,
             readiness,
+            was_usable: AtomicBool::new(false),
+            out_of_reach: Mutex::default(),
         }
     }
 
@@ -86,16 +104,31 @@ impl<'a> Monitor<'a> {
                 tracing::error!("{problem}");
             }
         }
-        let mut troubles: Vec<_> = look
+        let out_of_reach: Vec<_> = look
             .findings
             .iter()
             .filter(|(_, found)| found.is_error())
             .map(|(section, found)| format!("{section}: {}", found.what))
             .collect();
-        let is_usable = troubles.is_empty();
-        troubles.extend(self.skewed());
-        self.readiness.trouble(troubles);
+        let is_usable = out_of_reach.is_empty();
+        self.was_usable.fetch_or(is_usable, Ordering::SeqCst);
+        *self
+            .out_of_reach
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = out_of_reach;
+        self.tell_readiness();
         is_usable
+    }
+
+    /// A backend that fails fails for every gateway, and a source may forward without its claim: only a
+    /// gateway that never had its backends is of no use, or one whose clock is wrong.
+    fn tell_readiness(&self) {
+        let skewed = self.skewed();
+        let is_grave = !skewed.is_empty() || !self.was_usable.load(Ordering::SeqCst);
+        let out_of_reach = self.out_of_reach.lock();
+        let mut all = out_of_reach.unwrap_or_else(PoisonError::into_inner).clone();
+        all.extend(skewed);
+        self.readiness.trouble(Troubles { all, is_grave });
     }
 
     /// The clocks that are too far apart to go on, and a warning for those that are on their way.
@@ -129,7 +162,8 @@ impl<'a> Monitor<'a> {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         let mut told = BTreeSet::new();
-        let (mut is_usable, mut since) = (self.readiness.get(), Duration::ZERO);
+        let mut is_usable = self.was_usable.load(Ordering::SeqCst);
+        let mut since = Duration::ZERO;
         checks.tick().await;
         loop {
             tokio::select! {
@@ -137,8 +171,7 @@ impl<'a> Monitor<'a> {
                 _ = checks.tick() => {
                     since += RECHECK;
                     if is_usable && since < CHECK {
-                        let troubles = self.skewed();
-                        self.readiness.trouble(troubles);
+                        self.tell_readiness();
                         continue;
                     }
                     since = Duration::ZERO;
@@ -168,3 +201,6 @@ impl<'a> Monitor<'a> {
         *told = now;
     }
 }
+
+#[cfg(test)]
+mod tests;

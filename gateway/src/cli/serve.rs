@@ -94,7 +94,11 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     }
     log(&problems);
     let mut gateway = Gateway::new(backends, clock, telemetry, settings.timing.clone());
-    gateway.max_message = settings.max_message;
+    let takes = look
+        .queue
+        .as_ref()
+        .map_or(usize::MAX, |facts| facts.max_message);
+    gateway.max_message = settings.max_message.min(takes);
     let (clock, telemetry) = (Arc::clone(&gateway.clock), Arc::clone(&gateway.telemetry));
     gateway.pressure = Pressure::new(settings.pressure.clone(), clock, telemetry);
     gateway.tenants.store(Arc::new(tenants));

@@ -62,7 +62,7 @@ impl<B: Backend> Admin<B> {
             status,
             &json!({
                 "ready": ready,
-                "troubles": *self.readiness.troubles(),
+                "troubles": self.readiness.troubles().all,
                 "pressure": self.gateway.pressure.level().name(),
                 "unavailable_sources": unavailable,
             }),

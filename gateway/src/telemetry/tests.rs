@@ -105,3 +105,12 @@ fn a_sample_carries_its_labels_in_lower_case_words() {
     has(r#"hookgate_source_steps_total{tenant="t",source="s",step="accept"} 1"#);
     has(r#"hookgate_source_step_seconds_total{tenant="t",source="s",step="accept"} 0.005"#);
 }
+
+#[test]
+fn a_sources_unstable_ids_are_found_again() {
+    let name = |name| Name::new(name).unwrap();
+    let encoded = used().encode();
+    let prefix = unstable_ids_of(&name("t"), &name("s"));
+    let count = encoded.lines().find_map(|line| line.strip_prefix(&prefix));
+    assert_eq!(count, Some("1"));
+}

@@ -43,6 +43,7 @@ impl SqsQueue {
             Err(error) => return (None, vec![self.unreadable(&error)]),
         };
         let mut findings = self.shape(&attributes);
+        let mut is_known = true;
         let dead_letters = match self.dead_letters(&attributes).await {
             Ok(None) => {
                 let what = format!("the queue {} has no dead-letter queue", self.url);
@@ -55,11 +56,15 @@ impl SqsQueue {
             Ok(Some(retention)) => Some(retention),
             Err(finding) => {
                 findings.push(finding);
+                is_known = false;
                 None
             }
         };
         if !findings.iter().any(Finding::is_error) {
             findings.extend(self.may_send().await);
+        }
+        if !is_known {
+            return (None, findings);
         }
         let facts = facts(&attributes, dead_letters);
         if facts.is_none() {
