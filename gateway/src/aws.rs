@@ -113,10 +113,14 @@ pub fn unusable(what: &str, failure: &Failure) -> Finding {
     }
 }
 
-/// The configuration of the clients of AWS: credentials from the environment, a profile, the container or the
+/// The configuration of the clients of AWS, whose calls take at most three times `timeout`: credentials from the environment, a profile, the container or the
 /// instance, in that order.
 pub async fn configuration(settings: &AwsSettings, timeout: Duration) -> SdkConfig {
-    let timeouts = TimeoutConfig::builder().connect_timeout(timeout).build();
+    // Claims and sends are given up sooner, by who makes them; nothing else may wait for ever.
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(timeout)
+        .operation_timeout(3 * timeout)
+        .build();
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
@@ -141,9 +145,10 @@ where
             let meta = refusal.err().meta();
             let code = meta.code().unwrap_or("an unknown error");
             let text = format!("{code}: {}", meta.message().unwrap_or("no message"));
-            if is_throttle(code) {
+            let status = refusal.raw().status();
+            if is_throttle(code) || status.as_u16() == 429 {
                 Failure::Busy(text)
-            } else if refusal.raw().status().is_server_error() {
+            } else if status.is_server_error() {
                 Failure::Ambiguous(text)
             } else {
                 Failure::Refused(text)

@@ -7,6 +7,7 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use hookgate::backend::Finding;
 use hookgate::clock::{SharedClock, Span, SystemClock};
 use hookgate::delivery::Message;
+use hookgate::queue::sqs::SqsQueue;
 use hookgate::queue::{EventQueue as _, QueueError, Retention, Sent};
 use hookgate_backends::proxy::{Fault, FaultProxy, Plan, Protocol};
 
@@ -300,6 +301,30 @@ async fn the_depth_counts_what_is_in_flight() {
     let taken = receive.send().await.unwrap().messages.unwrap().len() as u64;
     let depth = fifo.queue.depth().await.unwrap();
     assert_eq!((depth.total(), depth.in_flight), (7, taken));
+}
+
+#[tokio::test]
+async fn a_queue_that_never_answers_is_not_waited_for_for_ever() {
+    let hasty = Duration::from_millis(50);
+    let (proxy, fifo) = broken(Plan::always(Fault::Blackhole)).await;
+    let at = format!("http://{}", proxy.address());
+    let shared = hookgate::aws::configuration(&super::bench::at(&at), hasty).await;
+    let credentials = aws_sdk_sqs::config::Credentials::new("test", "secret", None, None, "test");
+    let credentials = aws_sdk_sqs::config::SharedCredentialsProvider::new(credentials);
+    let shared = shared
+        .into_builder()
+        .credentials_provider(credentials)
+        .build();
+    let mut settings = super::bench::settings(&at, &fifo.url);
+    settings.timeout = hasty;
+    let queue = SqsQueue::new(&shared, &settings, super::bench::compared());
+    let depth = queue.depth().await;
+    assert!(matches!(depth, Err(QueueError::Ambiguous(_))), "{depth:?}");
+    let (facts, findings) = queue.check().await;
+    assert_eq!(facts, None);
+    assert!(findings.iter().all(|found| found.passes), "{findings:?}");
+    let sent = queue.send(&messages(1, 10)[0], &lease()).await;
+    assert!(matches!(sent, Err(QueueError::Ambiguous(_))), "{sent:?}");
 }
 
 #[tokio::test]
