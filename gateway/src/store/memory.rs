@@ -1,7 +1,7 @@
 //! The reference claim store: a map in this process. For tests and for measuring; nothing here is durable.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
     Claim, ClaimRequest, ClaimStore, Claimed, Release, Settlement, StoreError, Token, rules,
@@ -11,7 +11,7 @@ use crate::clock::SharedClock;
 /// Claims in memory.
 pub struct MemoryStore {
     clock: SharedClock,
-    claims: Mutex<HashMap<String, Claim>>,
+    claims: Arc<Mutex<HashMap<String, Claim>>>,
 }
 
 impl MemoryStore {
@@ -19,7 +19,16 @@ impl MemoryStore {
     pub fn new(clock: SharedClock) -> Self {
         Self {
             clock,
-            claims: Mutex::default(),
+            claims: Arc::default(),
+        }
+    }
+
+    /// The same claims judged by another clock, as where every gateway judges by its own.
+    #[must_use]
+    pub fn judged_by(&self, clock: SharedClock) -> Self {
+        Self {
+            clock,
+            claims: Arc::clone(&self.claims),
         }
     }
 

@@ -13,6 +13,7 @@ use hookgate::backend::{Backend, MemoryPair, Pair};
 use hookgate::clock::{SharedClock, Span};
 use hookgate::delivery::Message;
 use hookgate::queue::{Browse, EventQueue, QueueError, Sent};
+use hookgate::store::memory::MemoryStore;
 use hookgate::store::{ClaimRequest, ClaimStore, Claimed, Release, Settlement, StoreError, Token};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -89,6 +90,7 @@ impl Life {
 pub enum Fate {
     Fine,
     Refused,
+    Busy,
     LostBefore,
     LostAfter,
     Hangs,
@@ -109,6 +111,7 @@ pub struct Course {
 
 enum Failure {
     Refused,
+    Busy,
     Ambiguous,
     LeaseEnded,
 }
@@ -117,6 +120,7 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused => Self::Refused("chaos".into()),
+            Failure::Busy => Self::Busy("chaos".into()),
             _ => Self::Ambiguous("chaos".into()),
         }
     }
@@ -126,6 +130,7 @@ impl From<Failure> for QueueError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused => Self::Refused("chaos".into()),
+            Failure::Busy => Self::Busy("chaos".into()),
             Failure::Ambiguous => Self::Ambiguous("chaos".into()),
             Failure::LeaseEnded => Self::LeaseEnded,
         }
@@ -135,6 +140,8 @@ impl From<Failure> for QueueError {
 /// One instance's way to the pair.
 pub struct Faulty {
     pub pair: Arc<MemoryPair>,
+    /// The pair's claims, judged by the pair's clock or by the instance's.
+    pub store: Arc<MemoryStore>,
     pub life: Arc<Life>,
     pub dice: Arc<Dice>,
     pub clock: SharedClock,
@@ -160,6 +167,10 @@ impl Faulty {
             Fate::Refused => {
                 self.life.running().await;
                 return Err(Failure::Refused);
+            }
+            Fate::Busy => {
+                self.life.running().await;
+                return Err(Failure::Busy);
             }
             Fate::Hangs => pending().await,
             Fate::LostBefore => {
@@ -215,9 +226,9 @@ impl ClaimStore for Faulty {
         request: &ClaimRequest,
     ) -> impl Future<Output = Result<Claimed, StoreError>> + Send {
         self.count();
-        let (pair, request) = (Arc::clone(&self.pair), request.clone());
+        let (store, request) = (Arc::clone(&self.store), request.clone());
         async move {
-            let claim = async move { pair.store.claim(&request).await };
+            let claim = async move { store.claim(&request).await };
             self.call(STORE_WAY, None, claim).await?
         }
     }
@@ -227,9 +238,9 @@ impl ClaimStore for Faulty {
         settlement: &Settlement,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         self.count();
-        let (pair, settlement) = (Arc::clone(&self.pair), settlement.clone());
+        let (store, settlement) = (Arc::clone(&self.store), settlement.clone());
         async move {
-            let settle = async move { pair.store.settle(&settlement).await };
+            let settle = async move { store.settle(&settlement).await };
             self.call(STORE_WAY, None, settle).await?
         }
     }
@@ -241,19 +252,19 @@ impl ClaimStore for Faulty {
         how: Release,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         self.count();
-        let (pair, key) = (Arc::clone(&self.pair), key.to_owned());
+        let (store, key) = (Arc::clone(&self.store), key.to_owned());
         async move {
-            let release = async move { pair.store.release(&key, token, how).await };
+            let release = async move { store.release(&key, token, how).await };
             self.call(STORE_WAY, None, release).await?
         }
     }
 
     async fn forget(&self, key: &str, generation: u32) -> Result<bool, StoreError> {
-        self.pair.store.forget(key, generation).await
+        self.store.forget(key, generation).await
     }
 
     async fn look(&self, key: &str) -> Result<Option<hookgate::store::Claim>, StoreError> {
-        self.pair.store.look(key).await
+        self.store.look(key).await
     }
 }
 

@@ -24,6 +24,8 @@ use super::faulty::{Course, Fate, Faulty, Life};
 pub const LEASE: Duration = Duration::from_millis(200);
 pub const WINDOW: Duration = Duration::from_secs(2);
 pub const CALL_TIMEOUT: Duration = Duration::from_millis(50);
+/// How far an instance's clock may be ahead.
+const SKEW_MS: u64 = 30;
 const NOON: u64 = 1_700_000_000_000;
 const FAULTS_END: Duration = Duration::from_secs(15);
 
@@ -49,6 +51,7 @@ impl Clock for Paused {
 pub struct Tally {
     pub calls: u64,
     pub refused: u64,
+    pub busy: u64,
     pub lost_before: u64,
     pub lost_behind: u64,
     pub hung: u64,
@@ -59,10 +62,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn numbers(&mut self) -> [&mut u64; 9] {
+    fn numbers(&mut self) -> [&mut u64; 10] {
         [
             &mut self.calls,
             &mut self.refused,
+            &mut self.busy,
             &mut self.lost_before,
             &mut self.lost_behind,
             &mut self.hung,
@@ -150,6 +154,7 @@ impl Dice {
         let fates = [
             Fate::Fine,
             Fate::Refused,
+            Fate::Busy,
             Fate::LostBefore,
             Fate::LostAfter,
             Fate::Hangs,
@@ -158,6 +163,7 @@ impl Dice {
         match course.fate {
             Fate::Fine => {}
             Fate::Refused => tally.refused += 1,
+            Fate::Busy => tally.busy += 1,
             Fate::LostBefore => tally.lost_before += 1,
             Fate::LostAfter => tally.lost_behind += 1,
             Fate::Hangs => tally.hung += 1,
@@ -180,8 +186,19 @@ pub struct World {
     pub dice: Arc<Dice>,
     instances: Mutex<Vec<Instance>>,
     in_flight: InFlightPolicy,
+    judges: Judge,
+    clock: SharedClock,
     start: Instant,
     calls: Arc<AtomicU64>,
+}
+
+/// Whose clock leases and expiry are judged by.
+#[derive(Clone, Copy)]
+enum Judge {
+    /// The store's own, as Redis has one.
+    Store,
+    /// Each gateway's, as DynamoDB needs it.
+    Gateways,
 }
 
 impl World {
@@ -203,22 +220,29 @@ impl World {
             dice: Dice::new(seed, trouble),
             instances: Mutex::default(),
             in_flight: InFlightPolicy::Wait,
+            judges: Judge::Store,
+            clock: Arc::clone(&clock),
             start,
             calls: Arc::default(),
         };
         world.in_flight = super::policy(&world);
+        world.judges = world.dice.pick(&[Judge::Store, Judge::Gateways]);
         let two = vec![world.instance(), world.instance()];
         *world.instances.lock().unwrap() = two;
         Arc::new(world)
     }
 
     fn instance(&self) -> Instance {
-        let ahead_ms = self.dice.pick(&[0, 0, 30]);
+        let ahead_ms = self.dice.pick(&[0, 0, SKEW_MS]);
         let start = self.start;
         let clock: SharedClock = Arc::new(Paused { start, ahead_ms });
         let life = Life::new();
         let backend = Faulty {
             pair: Arc::clone(&self.pair),
+            store: Arc::new(match self.judges {
+                Judge::Store => self.pair.store.judged_by(Arc::clone(&self.clock)),
+                Judge::Gateways => self.pair.store.judged_by(Arc::clone(&clock)),
+            }),
             life: Arc::clone(&life),
             dice: Arc::clone(&self.dice),
             clock: Arc::clone(&clock),
@@ -228,7 +252,7 @@ impl World {
             claim_timeout: CALL_TIMEOUT,
             enqueue_timeout: CALL_TIMEOUT,
             window: WINDOW,
-            skew: Duration::ZERO,
+            skew: Duration::from_millis(SKEW_MS),
             settle_for: Duration::from_secs(2),
             backoff: Duration::from_millis(5),
         };
