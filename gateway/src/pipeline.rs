@@ -291,7 +291,7 @@ impl<B: Backend> Gateway<B> {
             Entered::Leader { place, outcome } => {
                 let gateway = Arc::clone(self);
                 self.tasks.spawn(async move {
-                    gateway.work(&work, &place).await;
+                    gateway.work(work, &place).await;
                 });
                 match outcome.by(deadline).await {
                     Some(Progress::Ended(outcome)) => outcome,
@@ -303,11 +303,11 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    async fn work(&self, work: &Work, place: &Place) {
+    async fn work(&self, work: Work, place: &Place) {
         match self.backend.pair() {
             Pair::Fused(fused) => {
-                let outcome = self.accept(fused, work).await;
-                self.watch_ids(work, &outcome);
+                let outcome = self.accept(fused, &work).await;
+                self.watch_ids(&work, &outcome);
                 place.publish(outcome);
             }
             Pair::Split(store, queue) => self.claim_and_send(store, queue, work, place).await,
@@ -378,31 +378,36 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Claims, sends, answers, and settles behind the answer.
-    async fn claim_and_send(&self, store: &B::Store, queue: &B::Queue, work: &Work, place: &Place) {
-        if let Err(outcome) = self.admit(store, work).await {
+    async fn claim_and_send(&self, store: &B::Store, queue: &B::Queue, work: Work, place: &Place) {
+        if let Err(outcome) = self.admit(store, &work).await {
             return place.publish(outcome);
         }
         failpoint::here(failpoint::BEFORE_CLAIM);
-        let lease = match self.claim(store, queue.name(), work, place).await {
+        let lease = match self.claim(store, queue.name(), &work, place).await {
             Ok(lease) => lease,
             Err(Unclaimed::Ended(outcome)) => return place.publish(outcome),
             Err(Unclaimed::Outage(error))
                 if work.source.policy.claim_outage == ClaimOutage::Forward =>
             {
-                self.forward(queue.name(), work, &error)
+                self.forward(queue.name(), &work, &error)
             }
-            Err(Unclaimed::Outage(error)) => return place.publish(store_failed(work, &error)),
+            Err(Unclaimed::Outage(error)) => return place.publish(store_failed(&work, &error)),
         };
         failpoint::here(failpoint::AFTER_CLAIM);
-        match self.enqueue(queue, work, &lease).await {
+        match self.enqueue(queue, &work, &lease).await {
             Ok(()) => {
                 failpoint::here(failpoint::AFTER_SEND);
                 let outcome = Outcome::Accepted(work.response.clone());
-                self.watch_ids(work, &outcome);
+                self.watch_ids(&work, &outcome);
                 place.publish(outcome);
                 failpoint::here(failpoint::BEFORE_SETTLE);
+                let claim = self.accepted_claim(&work, &lease.grant, lease.token);
+                let key = lease.key;
+                let source = Arc::clone(&work.source);
+                // The body and its share of the budget: settling may take as long as an outage.
+                drop(work);
                 // Until it is settled, the place in the running table answers duplicates.
-                self.settle(store, work, lease).await;
+                self.settle(store, &source, Settlement { key, claim }).await;
                 failpoint::here(failpoint::AFTER_SETTLE);
             }
             Err(Unsent { outcome, definite }) => {
@@ -608,19 +613,14 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Records that the message is in the queue, for as long as it takes within the bound.
-    async fn settle(&self, store: &B::Store, work: &Work, lease: Lease) {
+    async fn settle(&self, store: &B::Store, source: &Source, settlement: Settlement) {
         let started = Instant::now();
-        let claim = self.accepted_claim(work, &lease.grant, lease.token);
-        let settlement = Settlement {
-            key: lease.key,
-            claim,
-        };
         let mut pause = Backoff::new(self.timing.backoff);
         while started.elapsed() < self.timing.settle_for {
             let settled = timeout(self.timing.claim_timeout, store.settle(&settlement)).await;
             if matches!(settled, Ok(Ok(()))) {
                 self.telemetry
-                    .step(&work.source.metrics, Step::Settle, started.elapsed());
+                    .step(&source.metrics, Step::Settle, started.elapsed());
                 return;
             }
             pause.wait().await;

@@ -219,6 +219,38 @@ async fn while_the_store_is_out_of_reach_events_are_rejected_unless_the_source_f
 }
 
 #[tokio::test]
+async fn an_event_that_waits_to_be_settled_holds_no_body() {
+    let mut rig = weak();
+    rig.policy.claim_outage = ClaimOutage::Forward;
+    rig.down(true);
+    let held = Arc::new(());
+    let delivery = Arc::new(Delivery {
+        id: uuid::Uuid::new_v4(),
+        received_at: rig.clock.wall_ms(),
+        method: Method::POST,
+        target: "/in/t/s".into(),
+        rest: String::new(),
+        headers: HeaderMap::new(),
+        body: Bytes::from_static(b"{}"),
+    });
+    let (weak, hold) = (Arc::downgrade(&delivery), Box::new(Arc::clone(&held)));
+    let gateway = &rig.gateway;
+    let outcome = gateway
+        .deliver(&rig.source(), delivery, Instant::now(), hold)
+        .await;
+    assert!(matches!(outcome, Outcome::Accepted(_)), "{outcome:?}");
+    while weak.upgrade().is_some() || Arc::strong_count(&held) > 1 {
+        tokio::task::yield_now().await;
+    }
+    assert!(
+        rig.metric("hookgate_running_deliveries 1"),
+        "it is not settled yet"
+    );
+    rig.down(false);
+    rig.settled("t.s.e1").await;
+}
+
+#[tokio::test]
 async fn a_throttled_send_is_tried_again_and_given_up_at_the_deadline_with_its_claim() {
     let rig = weak();
     rig.gateway.backend.throttles.store(2, Ordering::SeqCst);
