@@ -456,6 +456,15 @@ impl std::fmt::Debug for Loaded {
     }
 }
 
+impl Loaded {
+    /// Problems with the lines of what they are about.
+    #[must_use]
+    pub fn located(&self, mut problems: Problems) -> Problems {
+        self.document.locate(&mut problems);
+        problems
+    }
+}
+
 /// Reads a file and checks all that it says by itself, without plugins or secrets. Fails with every problem
 /// that was found: such a file is malformed, and nothing can be started from it.
 pub fn load(file: &Path, surroundings: &impl Surroundings) -> Result<Loaded, Problems> {

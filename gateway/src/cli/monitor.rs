@@ -61,7 +61,7 @@ pub(super) fn problems(
                 ));
         }
     }
-    problems
+    loaded.located(problems)
 }
 
 /// Looks at the backends while the gateway serves.

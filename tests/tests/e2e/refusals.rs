@@ -1,6 +1,7 @@
 //! Every refusal of the real binary is one message that says what to do. The snapshots are whole outputs,
 //! without what differs between machines and runs; `INSTA_UPDATE=always cargo test` writes them anew.
 
+mod backends;
 mod configuration;
 mod database;
 mod disk;
@@ -23,7 +24,13 @@ use crate::world::{self, DEADLINE};
 const SECRET: &str = "a secret that only this test knows";
 
 /// What a gateway finds in its environment.
-const ENVIRONMENT: [(&str, &str); 2] = [("SECRET", SECRET), ("SHORT", "0123456789")];
+const ENVIRONMENT: [(&str, &str); 5] = [
+    ("SECRET", SECRET),
+    ("SHORT", "0123456789"),
+    ("AWS_ACCESS_KEY_ID", "123456789012"),
+    ("AWS_SECRET_ACCESS_KEY", "known to no stand-in"),
+    ("AWS_EC2_METADATA_DISABLED", "true"),
+];
 
 /// A directory with this configuration.
 fn configured(config: &str) -> TempDir {
