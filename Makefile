@@ -16,8 +16,9 @@ setup: ## Install what build and tests need beyond cargo (says what it does; har
 build: setup ## Build the gateway and the test programs (one development build serves demo and tests)
 	cargo build $(CARGO_FLAGS) --workspace --all-targets
 
-plugins: build ## Build the plugins into target/plugins
+plugins: build ## Build the plugins into target/plugins, and put their presets beside them
 	$(HOOKGATE) plugin build plugins --out $(TARGET)/plugins
+	@cp plugins/*/presets/*.json $(TARGET)/plugins/
 
 demo: plugins ## Deliver real webhooks to the real gateway on this machine, kill it, and show what happened
 	$(TARGET)/debug/demo

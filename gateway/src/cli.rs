@@ -9,6 +9,7 @@ mod dev;
 mod events;
 mod monitor;
 pub mod plugin;
+mod providers;
 mod send;
 mod serve;
 
@@ -63,6 +64,8 @@ pub enum Command {
     Dev(dev::DevCommand),
     /// Send a running gateway the sample of a source's plugin, signed with the source's secret
     Send(send::SendCommand),
+    /// List the providers that the plugins and presets at hand are for
+    Providers(providers::ProvidersCommand),
     /// Build, inspect and test plugins
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -85,6 +88,7 @@ pub fn run(command: Command, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
         Command::Dev(command) => dev::run(&command, out, err),
         Command::Events(command) => events::run(&command, out, err),
         Command::Send(command) => send::run(&command, out, err),
+        Command::Providers(command) => providers::run(&command, out, err),
         Command::Plugin(command) => match plugin::run(command, out, err) {
             Ok(finding) => finding.exit_code(),
             Err(error) => {

@@ -11,6 +11,7 @@ mod host;
 mod json;
 mod limits;
 pub mod manifest;
+mod preset;
 pub mod registry;
 pub mod sample;
 mod sandbox;

@@ -369,7 +369,7 @@ fn setup(
     notes: &mut Vec<String>,
 ) -> Result<Setup, String> {
     let keys = keyring(manifest, vector, preset, notes)?;
-    let options = options(vector, preset);
+    let options = options(manifest, vector, preset);
     // Refused for its setup, an invalid delivery would pass without having been looked at.
     let mut required = manifest.options.iter().filter(|spec| spec.required);
     if let Some(spec) = required.find(|spec| !options.contains_key(&spec.name)) {
@@ -429,15 +429,21 @@ fn key(form: KeyForm, value: &str, notes: &mut Vec<String>) -> Result<Key, Strin
     key.map_err(|error| format!("its secret is no key: {error}"))
 }
 
-fn options(vector: &Vector, preset: Option<&Preset>) -> BTreeMap<String, String> {
+fn options(
+    manifest: &Manifest,
+    vector: &Vector,
+    preset: Option<&Preset>,
+) -> BTreeMap<String, String> {
     let text = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),
     };
+    let defaults = manifest.options.iter();
+    let defaults =
+        defaults.filter_map(|option| Some((option.name.clone(), option.default.clone()?)));
     let preset = preset.iter().flat_map(|preset| &preset.options);
-    let mut options: BTreeMap<_, _> = preset
-        .map(|(name, value)| (name.clone(), text(value)))
-        .collect();
+    let preset = preset.map(|(name, value)| (name.clone(), text(value)));
+    let mut options: BTreeMap<_, _> = defaults.chain(preset).collect();
     if let Some(header) = &vector.sig_header {
         options.insert("header".into(), header.clone());
     }

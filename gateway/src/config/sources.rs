@@ -173,11 +173,12 @@ fn unavailable<'a>(errors: impl IntoIterator<Item = &'a Problem>) -> Unavailable
 }
 
 fn ready(source: &SourceSettings, plugin: Arc<dyn Plugin>, keys: Keyring) -> Ready {
-    let signature_header = signature_header(plugin.manifest(), &source.options);
+    let options = with_defaults(plugin.manifest(), &source.options);
+    let signature_header = plugin.manifest().signature_header(&options);
     let setup = Setup {
         label: format!("/{}/{}", source.tenant, source.name),
         keys,
-        options: source.options.clone(),
+        options,
         public_url: source.public_url.clone(),
     };
     Ready {
@@ -187,8 +188,12 @@ fn ready(source: &SourceSettings, plugin: Arc<dyn Plugin>, keys: Keyring) -> Rea
     }
 }
 
-/// The header that the plugin will look at: the one of an option that is not given is its default.
-fn signature_header(manifest: &Manifest, given: &BTreeMap<String, String>) -> Option<String> {
+/// The options as the plugin finds them: the source's, else the manifest's defaults, which are a preset's
+/// options.
+fn with_defaults(
+    manifest: &Manifest,
+    given: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let defaults = manifest.options.iter().filter_map(|option| {
         let default = option.default.clone()?;
         Some((option.name.clone(), default))
@@ -196,7 +201,7 @@ fn signature_header(manifest: &Manifest, given: &BTreeMap<String, String>) -> Op
     let given = given
         .iter()
         .map(|(name, value)| (name.clone(), value.clone()));
-    manifest.signature_header(&defaults.chain(given).collect())
+    defaults.chain(given).collect()
 }
 
 /// What the plugin asks of the source, and what it does not know.

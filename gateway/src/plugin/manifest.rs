@@ -28,6 +28,8 @@ pub struct Manifest {
     /// The signature schemes it verifies, as the vectors name them.
     #[serde(default)]
     pub schemes: Vec<String>,
+    /// How the scheme is known.
+    pub evidence: Option<Evidence>,
     /// The secrets it asks the host to verify with.
     #[serde(default)]
     pub secrets: Vec<SecretSpec>,
@@ -73,6 +75,32 @@ pub struct Manifest {
     /// Keys that this gateway does not know.
     #[serde(flatten)]
     pub unknown: BTreeMap<String, serde_json::Value>,
+    /// All that it was read from, for presets to change.
+    #[serde(skip)]
+    pub(super) json: BTreeMap<String, serde_json::Value>,
+}
+
+/// How a provider's signature scheme is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// Signatures that the provider published are verified in the tests.
+    PublishedSignatures,
+    /// The provider's own documentation or code.
+    Documentation,
+    /// Others' word: try it with a delivery of the provider before relying on it.
+    Reported,
+}
+
+impl Evidence {
+    /// As in the manifest.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PublishedSignatures => "published signatures",
+            Self::Documentation => "documentation",
+            Self::Reported => "reported",
+        }
+    }
 }
 
 /// Whose time a provider signs.
@@ -174,7 +202,8 @@ pub enum ManifestError {
 impl Manifest {
     /// Reads a manifest.
     pub fn parse(json: &str) -> Result<Self, ManifestError> {
-        let manifest: Self = serde_json::from_str(json)?;
+        let mut manifest: Self = serde_json::from_str(json)?;
+        manifest.json = serde_json::from_str(json)?;
         if manifest.v != 1 {
             return Err(ManifestError::Version(manifest.v));
         }

@@ -258,6 +258,7 @@ fn start_ticker(engine: &Engine) -> Arc<mpsc::Sender<()>> {
 }
 
 /// A compiled plugin.
+#[derive(Clone)]
 pub struct WasmPlugin {
     pre: bindings::ProviderPre<Call>,
     engine: Engine,
@@ -269,6 +270,15 @@ pub struct WasmPlugin {
 }
 
 impl WasmPlugin {
+    /// The same plugin as another provider's: with the manifest of a preset.
+    #[must_use]
+    pub fn with_manifest(&self, manifest: Manifest) -> Self {
+        Self {
+            manifest,
+            ..self.clone()
+        }
+    }
+
     fn store(&self, call: Call) -> Result<Store<Call>, Fault> {
         let mut store = Store::new(&self.engine, call);
         store.limiter(|call| &mut call.guard);

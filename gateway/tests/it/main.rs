@@ -13,6 +13,7 @@ mod chaos;
 mod contract;
 mod model;
 mod plugins;
+mod presets;
 mod providers;
 mod redis;
 mod samples;
