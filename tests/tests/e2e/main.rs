@@ -8,6 +8,7 @@ mod drain;
 mod hostile;
 mod published;
 mod refusals;
+mod remote;
 mod send;
 mod stopped;
 mod world;

@@ -1,0 +1,208 @@
+//! A backend is gone, slow of speech or tells everybody to come later: what deliveries are told meanwhile, and
+//! that all is well once it is back.
+
+use hookgate::http::client;
+use hookgate_backends::proxy::{Fault, Plan};
+use serde_json::Value;
+
+use super::site::{Kind, Member, Proxies, Site};
+use crate::world;
+
+/// A gateway behind proxies, with these lines more in the source `letters`.
+async fn behind(site: &Site, letters: &str) -> (Member, Proxies) {
+    let proxies = site.proxies().await;
+    let directory = site.directory(&proxies.paths(), "");
+    let file = directory.path().join("hookgate.toml");
+    let config = std::fs::read_to_string(&file).expect("the configuration");
+    std::fs::write(&file, config + letters).expect("it is written");
+    (site.member_in(directory, "").await, proxies)
+}
+
+fn every_kind<F: Future<Output = ()> + Send + 'static>(
+    run: fn(Kind) -> F,
+) -> tokio::task::JoinSet<()> {
+    Kind::PROXIED.into_iter().map(run).collect()
+}
+
+async fn store_is_down_and_refused(kind: Kind) {
+    let site = Site::new(kind).await;
+    let (member, proxies) = behind(&site, "").await;
+    proxies.break_store(Plan::always(Fault::CutBefore));
+    let signed = site.letter("l-1", "c-1");
+    let refused = member.deliver(&signed).await;
+    assert!(
+        refused.status == 503 && refused.retry_after.is_some(),
+        "{kind:?}: {refused:?}"
+    );
+    proxies.heal();
+    assert_eq!(member.deliver(&signed).await.status, 202, "{kind:?}");
+    assert_eq!(site.messages().await.len(), 1, "{kind:?}");
+}
+
+#[tokio::test]
+async fn without_the_claim_store_deliveries_are_told_to_come_again() {
+    every_kind(store_is_down_and_refused).join_all().await;
+}
+
+async fn store_is_down_and_forwarded(kind: Kind) {
+    let site = Site::new(kind).await;
+    let (member, proxies) = behind(&site, "claim_outage = \"forward\"\n").await;
+    let other = site.member(&site.direct(), "").await;
+    proxies.break_store(Plan::always(Fault::CutBefore));
+    let first = member.deliver(&site.letter("l-1", "c-1")).await;
+    assert_eq!((first.status, first.duplicate), (202, false), "{kind:?}");
+    let again = member.deliver(&site.letter("l-1", "c-1")).await;
+    assert_eq!(
+        (again.status, again.duplicate),
+        (200, true),
+        "{kind:?}: known here, unsettled as it is"
+    );
+    proxies.heal();
+    world::until("the claim is settled behind the outage", async || {
+        site.state(other.directory.path(), "letters/l-1")
+            .await
+            .as_deref()
+            == Some("accepted")
+    })
+    .await;
+    let elsewhere = other.deliver(&site.letter("l-1", "c-1")).await;
+    assert_eq!(
+        (elsewhere.status, &elsewhere.body),
+        (200, &first.body),
+        "{kind:?}"
+    );
+    let messages = site.messages().await;
+    let flags: Vec<_> = messages
+        .iter()
+        .map(super::site::Message::is_flagged)
+        .collect();
+    assert_eq!(flags, [true], "{kind:?}");
+}
+
+#[tokio::test]
+async fn where_the_source_says_so_events_are_forwarded_without_the_claim_store_and_settled_later() {
+    every_kind(store_is_down_and_forwarded).join_all().await;
+}
+
+/// The queue is broken like this for one delivery; the claim's state right after its 503.
+async fn queue_is_broken(kind: Kind, fault: Fault) -> Option<String> {
+    let site = Site::new(kind).await;
+    let (member, proxies) = behind(&site, "").await;
+    proxies.break_queue(Plan::always(fault.clone()));
+    let signed = site.letter("l-1", "c-1");
+    let refused = member.deliver(&signed).await;
+    assert!(
+        refused.status == 503 && refused.retry_after.is_some(),
+        "{kind:?} {fault:?}: {refused:?}"
+    );
+    let state = site.state(member.directory.path(), "letters/l-1").await;
+    proxies.heal();
+    let accepted = member.deliver_until(&signed, 200).await;
+    assert!(accepted.duplicate, "{kind:?} {fault:?}");
+    let messages = site.messages().await;
+    assert_eq!(messages.len(), 1, "{kind:?} {fault:?}");
+    assert!(!messages[0].is_flagged(), "{kind:?} {fault:?}");
+    state
+}
+
+async fn queue_is_down(kind: Kind) {
+    let refused = queue_is_broken(kind, Fault::aws(403, "AccessDenied"));
+    let later = queue_is_broken(kind, Fault::aws(400, "ThrottlingException"));
+    let lost = queue_is_broken(kind, Fault::CutAfter);
+    let silent = queue_is_broken(kind, Fault::Blackhole);
+    let fails = queue_is_broken(kind, Fault::aws(500, "InternalFailure"));
+    let (refused, later, lost, silent, fails) = tokio::join!(refused, later, lost, silent, fails);
+    assert_eq!(
+        refused, None,
+        "{kind:?}: nothing was sent, so the claim is given up"
+    );
+    assert_eq!(
+        later, None,
+        "{kind:?}: nothing was sent, so the claim is given up"
+    );
+    for (what, state) in [("lost", lost), ("silent", silent), ("fails", fails)] {
+        assert_eq!(
+            state.as_deref(),
+            Some("processing"),
+            "{kind:?} {what}: something may have been sent"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_the_queue_a_claim_is_given_up_only_where_nothing_can_have_been_sent() {
+    every_kind(queue_is_down).join_all().await;
+}
+
+async fn store_is_throttled(kind: Kind) {
+    let site = Site::new(kind).await;
+    let (member, proxies) = behind(&site, "").await;
+    let busy = match kind {
+        Kind::DynamoDb => Fault::aws(400, "ProvisionedThroughputExceededException"),
+        _ => Fault::redis("LOADING Redis is loading the dataset in memory"),
+    };
+    // Twice is nothing to speak of.
+    proxies.break_store(Plan::script([busy.clone(), busy.clone()]));
+    assert_eq!(
+        member.deliver(&site.letter("l-1", "c-1")).await.status,
+        202,
+        "{kind:?}"
+    );
+    proxies.break_store(Plan::always(busy));
+    let refused = member.deliver(&site.letter("l-2", "c-1")).await;
+    assert!(
+        refused.status == 503 && refused.retry_after.is_some(),
+        "{kind:?}: {refused:?}"
+    );
+    proxies.heal();
+    assert_eq!(
+        member.deliver(&site.letter("l-2", "c-1")).await.status,
+        202,
+        "{kind:?}"
+    );
+    assert_eq!(site.messages().await.len(), 2, "{kind:?}");
+}
+
+#[tokio::test]
+async fn a_throttled_claim_store_is_asked_again_and_then_deliveries_are_told_to_come_again() {
+    every_kind(store_is_throttled).join_all().await;
+}
+
+async fn ready(member: &Member) -> Value {
+    let answer = client::get(member.gateway.admin, "/readyz").await;
+    serde_json::from_slice(&answer.expect("an answer").1).expect("JSON")
+}
+
+/// A backend that takes requests and never answers, at the start and while the gateway serves.
+async fn backend_is_silent(kind: Kind) {
+    let site = Site::new(kind).await;
+    let proxies = site.proxies().await;
+    for proxy in [&proxies.aws, &proxies.redis] {
+        proxy.set(Plan::always(Fault::Blackhole));
+    }
+    let directory = site.directory(&proxies.paths(), "");
+    let member = site.member_in(directory, "").await;
+    let troubles = ready(&member).await["troubles"].clone();
+    assert!(
+        troubles.as_array().is_some_and(|all| !all.is_empty()),
+        "{kind:?}: {troubles}"
+    );
+    proxies.heal();
+    world::until("it is without trouble", async || {
+        ready(&member).await["troubles"]
+            .as_array()
+            .is_some_and(Vec::is_empty)
+    })
+    .await;
+    assert_eq!(
+        member.deliver(&site.letter("l-1", "c-1")).await.status,
+        202,
+        "{kind:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_backend_that_never_answers_holds_up_neither_the_start_nor_what_is_looked_at_while_serving()
+ {
+    every_kind(backend_is_silent).join_all().await;
+}
