@@ -116,7 +116,11 @@ pub fn unusable(what: &str, failure: &Failure) -> Finding {
 /// The configuration of the clients of AWS: credentials from the environment, a profile, the container or the
 /// instance, in that order.
 pub async fn configuration(settings: &AwsSettings, timeout: Duration) -> SdkConfig {
-    let timeouts = TimeoutConfig::builder().connect_timeout(timeout).build();
+    // A server that takes a request and never answers keeps no caller: not the look at the start either.
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(timeout)
+        .read_timeout(timeout)
+        .build();
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
