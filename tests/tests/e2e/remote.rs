@@ -6,6 +6,7 @@ mod copies;
 mod herd;
 mod letters;
 mod outage;
+mod refusals;
 mod site;
 mod stale;
 mod story;

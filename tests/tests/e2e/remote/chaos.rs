@@ -29,7 +29,7 @@ use verdict::Verdict;
 const SEEDS: u64 = 10;
 
 /// Runs at once: most of a run's time is waiting.
-const AT_ONCE: usize = 5;
+const AT_ONCE: usize = 6;
 
 /// How long one run may take.
 const DEADLINE: Duration = Duration::from_mins(3);
@@ -232,8 +232,6 @@ struct Lived {
 impl Slot {
     async fn live(self, deaths: Vec<Death>, over: watch::Receiver<bool>) -> Lived {
         let mut tally = Tally::default();
-        self.proxies.aws.set(plan::faults_of_aws(self.seed));
-        self.proxies.redis.set(plan::faults_of_redis(self.seed));
         let wrong = self
             .die_again_and_again(deaths, over, &mut tally)
             .await
@@ -255,11 +253,14 @@ impl Slot {
         tally: &mut Tally,
     ) -> Result<(), String> {
         let mut deaths = deaths.into_iter();
-        loop {
-            let death = deaths.next();
+        for life in 0.. {
+            let (death, seed) = (deaths.next(), self.seed << 8 | life);
+            self.proxies.aws.set(plan::faults_of_aws(seed, false));
+            self.proxies.redis.set(plan::faults_of_redis(seed));
             let failpoints = death.as_ref().map_or(String::new(), Death::failpoints);
             let started = self.site.serve(self.directory.path(), &failpoints).await;
             let mut gateway = started.map_err(|error| format!("no start: {error}"))?;
+            self.proxies.aws.set(plan::faults_of_aws(seed, true));
             self.providers.gateways[self.number].send_replace(Some(gateway.ingress));
             let mut answers = self.providers.answers.subscribe();
             let target = match death {
@@ -281,6 +282,7 @@ impl Slot {
                 () = reaches(&mut over, |over| *over) => return self.end(gateway).await,
             }
         }
+        Ok(())
     }
 
     /// Half of the last ones are told to stop, the others are killed.

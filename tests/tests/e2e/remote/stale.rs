@@ -43,11 +43,12 @@ impl Place {
 /// A gateway that stops at the place, and what stands between it and the backends.
 async fn stopping(site: &Site, place: Place) -> (Member, Proxies) {
     let proxies = site.proxies().await;
+    let failpoints = format!("{}=1*return(stop)", place.name());
+    let member = site.member(&proxies.paths(), &failpoints).await;
     if place == Place::BeforeRelease {
         proxies.break_queue(Plan::always(Fault::aws(403, "AccessDenied")));
     }
-    let failpoints = format!("{}=1*return(stop)", place.name());
-    (site.member(&proxies.paths(), &failpoints).await, proxies)
+    (member, proxies)
 }
 
 async fn stopped_past_its_lease(kind: Kind, place: Place) {
@@ -63,9 +64,8 @@ async fn stopped_past_its_lease(kind: Kind, place: Place) {
         stale.gateway.is_stopped().expect("the process is there")
     })
     .await;
-    let told = other.deliver(&signed).await;
-    assert_eq!(told.status, 409, "{kind:?} {place:?}: the lease runs");
-    let taken = other.deliver_until(&signed, 202).await;
+    // Told to come again for as long as the lease runs.
+    let taken = other.deliver_until_promised(&signed).await;
     world::until("the claim is settled", async || {
         site.state(other.directory.path(), "letters/l-1")
             .await
@@ -92,11 +92,11 @@ async fn stopped_past_its_lease(kind: Kind, place: Place) {
         expected.contains(&first.status),
         "{kind:?} {place:?}: {first:?}"
     );
-    let again = stale.deliver_until(&signed, 200).await;
-    assert_eq!(
-        again.body, taken.body,
-        "{kind:?} {place:?}: the first settlement wins"
-    );
+    // Its own answer until it has settled, and then the one that was settled first.
+    world::until("the first settlement wins", async || {
+        stale.deliver_until_promised(&signed).await.body == taken.body
+    })
+    .await;
     assert!(stale.gateway.terminate().await.expect("an end").success());
     assert_eq!(
         proxies.aws.fired().len(),
@@ -164,7 +164,9 @@ async fn stopped_for_longer_than_the_window(kind: Kind) {
     })
     .await;
     let other = site.member(&site.direct(), "").await;
-    let taken = other.deliver_until(&site.letter("l-1", "c-1"), 202).await;
+    let taken = other
+        .deliver_until_promised(&site.letter("l-1", "c-1"))
+        .await;
     tokio::time::sleep(WINDOW_AND_MORE).await;
     proxies.break_queue(Plan::always(Fault::Delay(Duration::ZERO)));
     stale
@@ -172,7 +174,9 @@ async fn stopped_for_longer_than_the_window(kind: Kind) {
         .signal(Signal::CONT)
         .expect("the process is there");
     let _ = first.await;
-    let again = stale.deliver_until(&site.letter("l-1", "c-1"), 200).await;
+    let again = stale
+        .deliver_until_promised(&site.letter("l-1", "c-1"))
+        .await;
     assert_eq!(again.body, taken.body, "{kind:?}");
     assert!(stale.gateway.terminate().await.expect("an end").success());
     assert_eq!(
