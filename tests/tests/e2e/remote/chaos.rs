@@ -9,7 +9,6 @@ mod providers;
 mod verdict;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,19 +63,6 @@ impl Tally {
             }
         }
     }
-
-    /// For whoever adds up the runs of several tests: `deliveries lost doubled`.
-    fn report(&self) {
-        let Some(file) = std::env::var_os("CHAOS_TALLY") else {
-            return;
-        };
-        let file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(file);
-        let mut file = file.expect("the tally can be written");
-        writeln!(file, "{} {} {}", self.deliveries, self.lost, self.doubled).expect("the tally");
-    }
 }
 
 fn chosen(variable: &str, default: u64) -> u64 {
@@ -113,7 +99,7 @@ async fn whatever_breaks_every_acknowledged_event_is_queued_once_and_in_order() 
         "{seeds} runs from seed {from} in {:?}: {tally:?}",
         started.elapsed()
     );
-    tally.report();
+    crate::world::tell_tally([tally.deliveries, tally.lost, tally.doubled]);
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     assert!(
         tally.ordered_pairs as u64 >= seeds,

@@ -212,3 +212,18 @@ async fn a_backend_that_never_answers_holds_up_neither_the_start_nor_what_is_loo
  {
     every_kind(backend_is_silent).join_all().await;
 }
+
+/// The store claims, its answer is lost, and the claim that is sent again is known as the delivery's own.
+async fn claims_answer_is_lost(kind: Kind) {
+    let site = Site::new(kind).await;
+    let (member, proxies) = behind(&site, "").await;
+    proxies.break_store(Plan::script([Fault::CutAfter]));
+    let first = member.deliver(&site.letter("l-1", "c-1")).await;
+    assert_eq!((first.status, first.duplicate), (202, false), "{kind:?}");
+    assert_eq!(site.messages().await.len(), 1, "{kind:?}");
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_was_lost_is_the_deliverys_own() {
+    every_kind(claims_answer_is_lost).join_all().await;
+}
