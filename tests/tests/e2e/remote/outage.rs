@@ -84,57 +84,52 @@ async fn where_the_source_says_so_events_are_forwarded_without_the_claim_store_a
     every_kind(store_is_down_and_forwarded).join_all().await;
 }
 
-/// The queue is broken like this for one delivery; the claim's state right after its 503.
-async fn queue_is_broken(kind: Kind, fault: Fault) -> Option<String> {
+/// The queue is broken like this for one delivery; the state of its claim once it has given up.
+async fn queue_is_broken(kind: Kind, plan: Plan) -> Option<String> {
     let site = Site::new(kind).await;
     let (member, proxies) = behind(&site, "").await;
-    proxies.break_queue(Plan::always(fault.clone()));
+    proxies.break_queue(plan.clone());
     let signed = site.letter("l-1", "c-1");
     let refused = member.deliver(&signed).await;
     assert!(
         refused.status == 503 && refused.retry_after.is_some(),
-        "{kind:?} {fault:?}: {refused:?}"
+        "{kind:?} {plan:?}: {refused:?}"
     );
-    let look = async || site.state(member.directory.path(), "letters/l-1").await;
-    if fault == throttled() {
-        // It is tried until the sender must be answered, and given up right behind the answer.
-        world::until("the claim is given up", async || look().await.is_none()).await;
-    }
-    let state = look().await;
+    // The task goes on behind the answer, until it knows or its lease ends.
+    world::until("nothing is at work any more", async || {
+        let running = member.gateway.metric("hookgate_running_deliveries").await;
+        running.expect("the metric") == 0
+    })
+    .await;
+    let state = site.state(member.directory.path(), "letters/l-1").await;
     proxies.heal();
     member.deliver_until_promised(&signed).await;
     let messages = site.messages().await;
-    assert_eq!(messages.len(), 1, "{kind:?} {fault:?}");
-    assert!(!messages[0].is_flagged(), "{kind:?} {fault:?}");
+    assert_eq!(messages.len(), 1, "{kind:?} {plan:?}");
+    assert!(!messages[0].is_flagged(), "{kind:?} {plan:?}");
     state
 }
 
-fn throttled() -> Fault {
-    Fault::aws(400, "ThrottlingException")
-}
-
 async fn queue_is_down(kind: Kind) {
-    let refused = queue_is_broken(kind, Fault::aws(403, "AccessDenied"));
-    let later = queue_is_broken(kind, throttled());
-    let lost = queue_is_broken(kind, Fault::CutAfter);
-    let silent = queue_is_broken(kind, Fault::Blackhole);
-    let fails = queue_is_broken(kind, Fault::aws(500, "InternalFailure"));
-    let (refused, later, lost, silent, fails) = tokio::join!(refused, later, lost, silent, fails);
-    assert_eq!(
-        refused, None,
-        "{kind:?}: nothing was sent, so the claim is given up"
-    );
-    assert_eq!(
-        later, None,
-        "{kind:?}: nothing was sent, so the claim is given up"
-    );
-    for (what, state) in [("lost", lost), ("silent", silent), ("fails", fails)] {
-        assert_eq!(
-            state.as_deref(),
-            Some("processing"),
-            "{kind:?} {what}: something may have been sent"
-        );
+    let (refusal, cut) = (Fault::aws(403, "AccessDenied"), Fault::CutAfter);
+    let throttle = Fault::aws(400, "ThrottlingException");
+    let nothing_sent = [refusal.clone(), throttle].map(Plan::always);
+    let perhaps_sent = [
+        Plan::always(cut.clone()),
+        Plan::always(Fault::Blackhole),
+        Plan::always(Fault::aws(500, "InternalFailure")),
+        // A refusal says nothing of the attempt before it.
+        Plan::script([cut, refusal]),
+    ];
+    let mut all = tokio::task::JoinSet::new();
+    let plans = nothing_sent.map(|plan| (plan, None)).into_iter();
+    for (plan, state) in plans.chain(perhaps_sent.map(|plan| (plan, Some("processing")))) {
+        all.spawn(async move {
+            let found = queue_is_broken(kind, plan.clone()).await;
+            assert_eq!(found.as_deref(), state, "{kind:?} {plan:?}");
+        });
     }
+    all.join_all().await;
 }
 
 #[tokio::test]
@@ -179,38 +174,54 @@ async fn ready(member: &Member) -> Value {
     serde_json::from_slice(&answer.expect("an answer").1).expect("JSON")
 }
 
-/// A backend that takes requests and never answers, at the start and while the gateway serves.
-async fn backend_is_silent(kind: Kind) {
+/// Starts with this broken; tells of it, and of nothing once it is mended.
+async fn starts_in_trouble(kind: Kind, breaks: fn(&Proxies)) {
     let site = Site::new(kind).await;
     let proxies = site.proxies().await;
-    for proxy in [&proxies.aws, &proxies.redis] {
-        proxy.set(Plan::always(Fault::Blackhole));
-    }
+    breaks(&proxies);
     let directory = site.directory(&proxies.paths(), "");
     let member = site.member_in(directory, "").await;
-    let troubles = ready(&member).await["troubles"].clone();
-    assert!(
-        troubles.as_array().is_some_and(|all| !all.is_empty()),
-        "{kind:?}: {troubles}"
-    );
-    proxies.heal();
-    world::until("it is without trouble", async || {
+    let troubles = async || {
         ready(&member).await["troubles"]
             .as_array()
-            .is_some_and(Vec::is_empty)
+            .map_or(0, Vec::len)
+    };
+    assert!(troubles().await > 0, "{kind:?}: {}", ready(&member).await);
+    proxies.heal();
+    world::until("it is without trouble", async || troubles().await == 0).await;
+    let accepted = member
+        .deliver_until_promised(&site.letter("l-1", "c-1"))
+        .await;
+    assert_eq!(accepted.status, 202, "{kind:?}");
+}
+
+async fn backends_are_silent(kind: Kind) {
+    starts_in_trouble(kind, |proxies| {
+        proxies.aws.set(Plan::always(Fault::Blackhole));
+        proxies.redis.set(Plan::always(Fault::Blackhole));
     })
     .await;
-    assert_eq!(
-        member.deliver(&site.letter("l-1", "c-1")).await.status,
-        202,
-        "{kind:?}"
-    );
 }
 
 #[tokio::test]
-async fn a_backend_that_never_answers_holds_up_neither_the_start_nor_what_is_looked_at_while_serving()
- {
-    every_kind(backend_is_silent).join_all().await;
+async fn backends_that_never_answer_hold_up_neither_the_start_nor_the_looks_behind_it() {
+    every_kind(backends_are_silent).join_all().await;
+}
+
+async fn store_fails_its_trial(kind: Kind) {
+    starts_in_trouble(kind, |proxies| {
+        let cut = Plan::always(Fault::CutBefore);
+        match proxies.kind {
+            Kind::DynamoDb => proxies.break_store(cut),
+            _ => proxies.break_store(cut.on("EVALSHA").on("EVAL")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_connection_that_is_cut_while_the_store_is_tried_refuses_no_start() {
+    every_kind(store_fails_its_trial).join_all().await;
 }
 
 /// The store claims, its answer is lost, and the claim that is sent again is known as the delivery's own.

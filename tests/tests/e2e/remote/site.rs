@@ -74,7 +74,8 @@ pub struct Proxies {
     pub aws: FaultProxy,
     /// In front of Redis.
     pub redis: FaultProxy,
-    kind: Kind,
+    /// What keeps the claims.
+    pub kind: Kind,
 }
 
 impl Proxies {
