@@ -14,7 +14,8 @@ run() {
     env CHAOS_TALLY="$tally" "$@" || failed=1
 }
 
-e2e="cargo test ${CARGO_FLAGS:-} -p hookgate-tests --test e2e"
+# With the features of the whole workspace, as everything is built.
+e2e="cargo test ${CARGO_FLAGS:-} --workspace --test e2e"
 
 run CHAOS_SEEDS="${CHAOS_SEEDS:-1000}" CHAOS_FROM="${CHAOS_FROM:-60}" $e2e crash:: -- --nocapture
 # The window of SQS takes five minutes of waiting: the storm passes meanwhile.

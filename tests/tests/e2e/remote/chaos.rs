@@ -273,7 +273,7 @@ impl Slot {
 
     /// Half of the last ones are told to stop, the others are killed.
     async fn end(&self, gateway: Gateway) -> Result<(), String> {
-        let is_told = self.seed % 2 == 0;
+        let is_told = self.seed.is_multiple_of(2);
         let ended = match is_told {
             true => gateway.terminate().await,
             false => gateway.kill().await,

@@ -2,6 +2,7 @@
 //! and `serve`, without what differs between machines and runs. `INSTA_UPDATE=always cargo test` writes them
 //! anew.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use hookgate_backends::proxy::{Fault, Plan};
@@ -29,7 +30,7 @@ async fn refused(site: &Site, directory: &Path, paths: &Paths) -> String {
         let said = site.run(directory, &[command]).await;
         let (code, said) = said.split_once('\n').unwrap_or_default();
         assert_eq!(code, "Some(78)", "{said}");
-        text += &format!("$ hookgate {command}\nexit code 78\n{said}");
+        let _ = write!(text, "$ hookgate {command}\nexit code 78\n{said}");
     }
     let direct = site.direct();
     let names = [
