@@ -27,9 +27,8 @@ test: plugins ## Run all everyday tests
 	cargo test $(CARGO_FLAGS) --workspace
 	cargo test $(CARGO_FLAGS) --manifest-path plugins/Cargo.toml
 
-chaos: plugins ## Kill the gateway in many more runs than every day: CHAOS_SEEDS=1000 CHAOS_FROM=60
-	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),1000) CHAOS_FROM=$(or $(CHAOS_FROM),60) \
-		cargo test $(CARGO_FLAGS) -p hookgate-tests --test e2e crash -- --nocapture
+chaos: plugins ## Kill and break for much longer than every day: CHAOS_SEEDS=1000 CHAOS_REMOTE_SEEDS=60 HERD_SECONDS=60
+	@CARGO_FLAGS="$(CARGO_FLAGS)" tests/chaos.sh
 
 bench: plugins ## Measure the speed ladder, and latency at half of it (release build; Markdown, and JSON in target/bench)
 	cargo build $(CARGO_FLAGS) --release -p hookgate --bin hookgate --example ladder

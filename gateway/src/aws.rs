@@ -113,8 +113,8 @@ pub fn unusable(what: &str, failure: &Failure) -> Finding {
     }
 }
 
-/// The configuration of the clients of AWS, whose calls take at most three times `timeout`: credentials from the environment, a profile, the container or the
-/// instance, in that order.
+/// The configuration of the clients of AWS, whose calls take at most three times `timeout`: credentials from the
+/// environment, a profile, the container or the instance, in that order.
 pub async fn configuration(settings: &AwsSettings, timeout: Duration) -> SdkConfig {
     // Claims and sends are given up sooner, by who makes them; nothing else may wait for ever.
     let timeouts = TimeoutConfig::builder()

@@ -170,10 +170,16 @@ impl RedisStore {
         };
         let error = tried.await.err()?;
         let finding = Finding::error(format!("a claim for trial failed: {error}"));
-        Some(finding.hint(
-            "the user needs EVAL, EVALSHA, TIME, HSET, HGET, HMGET, HGETALL, HDEL, DEL and PEXPIREAT on \
-             the keys with the prefix, WAIT where replicas are waited for, and INFO",
-        ))
+        Some(match error {
+            StoreError::Refused(_) => finding.hint(
+                "the user needs EVAL, EVALSHA, TIME, HSET, HGET, HMGET, HGETALL, HDEL, DEL and PEXPIREAT on \
+                 the keys with the prefix, WAIT where replicas are waited for, and INFO",
+            ),
+            // No reason to refuse the start: claims are tried again too.
+            StoreError::Busy(_) | StoreError::Ambiguous(_) => {
+                finding.hint("check the network, and `store.redis.nodes`").passing()
+            }
+        })
     }
 
     /// Runs a script on one key; its answer without the time, which is compared.

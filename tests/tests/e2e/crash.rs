@@ -40,6 +40,7 @@ const RUNS_PER_DEATH: u64 = 20;
 #[derive(Debug, Default)]
 struct Tally {
     events: usize,
+    answers: usize,
     promises: usize,
     ordered_pairs: usize,
     deaths: BTreeMap<&'static str, u64>,
@@ -52,6 +53,7 @@ impl Tally {
 
     fn add(&mut self, other: &Self) {
         self.events += other.events;
+        self.answers += other.answers;
         self.promises += other.promises;
         self.ordered_pairs += other.ordered_pairs;
         for (how, times) in &other.deaths {
@@ -91,6 +93,13 @@ async fn no_promise_is_broken_wherever_the_gateway_is_killed() {
         "{seeds} runs from seed {from} in {:?}: {tally:?}",
         started.elapsed()
     );
+    let told = |words: &str| {
+        failures
+            .iter()
+            .map(|text| text.matches(words).count())
+            .sum()
+    };
+    world::tell_tally([tally.answers, told("is LOST"), told("is in the queue ")]);
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     let least = seeds / RUNS_PER_DEATH;
     for place in FAIL_POINTS.iter().chain(&["sigkill"]) {
@@ -265,6 +274,7 @@ async fn check(
     wrong.extend(check::violations(events, &seen(), &after));
     wrong.dedup();
     tally.events += events.len();
+    tally.answers += *providers.answers.borrow();
     tally.promises += seen().iter().map(|seen| seen.promises.len()).sum::<usize>();
     if wrong.is_empty() {
         Ok(())

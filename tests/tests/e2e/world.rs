@@ -1,7 +1,8 @@
 //! What the tests' gateways live in: a directory with a configuration, and plugins that are compiled once.
 
+use std::fs::OpenOptions;
 use std::future::Future;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -70,6 +71,19 @@ pub fn configure(directory: &Path, config: &str) -> io::Result<()> {
         symlink(plugin(name), plugins.join(name).with_extension("wasm"))?;
     }
     std::fs::write(directory.join("hookgate.toml"), config)
+}
+
+/// For whoever adds up the runs of several tests: how many deliveries, and how many were lost and doubled.
+pub fn tell_tally([deliveries, lost, doubled]: [usize; 3]) {
+    let Some(file) = std::env::var_os("CHAOS_TALLY") else {
+        return;
+    };
+    let file = OpenOptions::new().create(true).append(true).open(file);
+    let told = writeln!(
+        file.expect("the tally can be opened"),
+        "{deliveries} {lost} {doubled}"
+    );
+    told.expect("the tally can be written");
 }
 
 /// Waits until something holds.

@@ -62,8 +62,10 @@ fn cluster() -> &'static RedisCluster {
 /// Where a gateway finds its backends.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    aws: String,
-    redis: String,
+    /// AWS's endpoint.
+    pub aws: String,
+    /// The Redis server, or one of the cluster's.
+    pub redis: String,
 }
 
 /// Proxies between one gateway and its backends.
@@ -72,7 +74,8 @@ pub struct Proxies {
     pub aws: FaultProxy,
     /// In front of Redis.
     pub redis: FaultProxy,
-    kind: Kind,
+    /// What keeps the claims.
+    pub kind: Kind,
 }
 
 impl Proxies {
@@ -368,11 +371,13 @@ impl Member {
         deliver(self.gateway.ingress, signed).await
     }
 
-    /// Delivers as a provider does until that is what comes of it.
-    pub async fn deliver_until(&self, signed: &Signed, status: u16) -> Answer {
+    /// Delivers as a provider does until it has a 2xx. It may be a duplicate's: what was told to come again may
+    /// have gone on meanwhile.
+    pub async fn deliver_until_promised(&self, signed: &Signed) -> Answer {
         let (mut last, started) = (self.deliver(signed).await, tokio::time::Instant::now());
-        while last.status != status {
-            assert!(started.elapsed() < DEADLINE, "not {status}, but {last:?}");
+        while !last.is_promise() {
+            assert!(last.retry_after.is_some(), "{last:?}");
+            assert!(started.elapsed() < DEADLINE, "not accepted, but {last:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
             last = self.deliver(signed).await;
         }
