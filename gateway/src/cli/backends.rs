@@ -233,6 +233,18 @@ impl EventQueue for Queues {
         }
     }
 
+    async fn send_recorded(
+        &self,
+        queue: &str,
+        message: &Message,
+        lease: &Span,
+    ) -> Result<Sent, QueueError> {
+        match self {
+            Self::Sqs(sqs) => sqs.send_recorded(queue, message, lease).await,
+            Self::Embedded(_) | Self::Memory(_) => self.send(message, lease).await,
+        }
+    }
+
     fn name(&self) -> &str {
         match self {
             Self::Embedded(queue) => queue.name(),
