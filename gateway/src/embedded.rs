@@ -144,12 +144,15 @@ fn ended() -> StoreError {
     StoreError::Ambiguous("the writer has ended".into())
 }
 
-fn unwritten(error: RecordError) -> StoreError {
-    StoreError::Refused(error.to_string())
+/// Of reading, and of what was not handed to the writer: a commit that fails is another matter.
+impl From<RecordError> for StoreError {
+    fn from(error: RecordError) -> Self {
+        Self::Refused(error.to_string())
+    }
 }
 
 fn read_claim(database: &Database, key: &str) -> Result<Option<Claim>, StoreError> {
-    format::read_claim(database, key).map_err(unwritten)
+    Ok(format::read_claim(database, key)?)
 }
 
 /// Waits for the writer, which holds the database too: only the last holder closes it cleanly.
@@ -164,8 +167,8 @@ impl Drop for Embedded {
 
 impl Accept for Embedded {
     async fn accept(&self, acceptance: Acceptance) -> Result<Accepted, StoreError> {
-        let claim = encode_claim(&acceptance.claim).map_err(unwritten)?;
-        let message = Encoded::of(&acceptance.message).map_err(unwritten)?;
+        let claim = encode_claim(&acceptance.claim)?;
+        let message = Encoded::of(&acceptance.message)?;
         let ask = Ask::Accept(Box::new((acceptance, claim, message)));
         match self.ask(ask).await? {
             Done::Accepted(accepted) => Ok(accepted),
@@ -190,7 +193,7 @@ impl ClaimStore for Embedded {
     }
 
     async fn settle(&self, settlement: &Settlement) -> Result<(), StoreError> {
-        let claim = encode_claim(&settlement.claim).map_err(unwritten)?;
+        let claim = encode_claim(&settlement.claim)?;
         let ask = Ask::Settle(Box::new((settlement.clone(), claim)));
         match self.ask(ask).await? {
             Done::Settled => Ok(()),

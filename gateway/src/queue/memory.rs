@@ -22,7 +22,7 @@ pub struct MemoryQueue {
 }
 
 struct Messages {
-    messages: VecDeque<Held>,
+    all: VecDeque<Held>,
     /// The sequence of the next one.
     next: u64,
     /// How many are kept.
@@ -38,7 +38,7 @@ impl MemoryQueue {
             clock,
             window,
             held: Mutex::new(Messages {
-                messages: VecDeque::new(),
+                all: VecDeque::new(),
                 next: 1,
                 most: usize::MAX,
                 sent_at: HashMap::new(),
@@ -51,7 +51,7 @@ impl MemoryQueue {
     pub fn keeping(clock: SharedClock, window: Duration, most: usize) -> Self {
         let queue = Self::new(clock, window);
         *queue.held() = Messages {
-            messages: VecDeque::with_capacity(most),
+            all: VecDeque::with_capacity(most),
             next: 1,
             most,
             sent_at: HashMap::with_capacity(most + 1),
@@ -61,7 +61,7 @@ impl MemoryQueue {
 
     /// All messages in their order.
     pub fn messages(&self) -> Vec<Held> {
-        self.held().messages.iter().cloned().collect()
+        self.held().all.iter().cloned().collect()
     }
 
     fn held(&self) -> MutexGuard<'_, Messages> {
@@ -72,7 +72,7 @@ impl MemoryQueue {
 impl Messages {
     /// Puts a message behind the others; what is forgotten for it.
     fn add(&mut self, now: u64, message: Message) -> Option<Held> {
-        let oldest = (self.messages.len() == self.most).then(|| self.messages.pop_front());
+        let oldest = (self.all.len() == self.most).then(|| self.all.pop_front());
         let oldest = oldest.flatten();
         if let Some(oldest) = &oldest {
             let id = &oldest.message.deduplication_id;
@@ -81,7 +81,7 @@ impl Messages {
             }
         }
         self.sent_at.insert(message.deduplication_id.clone(), now);
-        self.messages.push_back(Held {
+        self.all.push_back(Held {
             sequence: self.next,
             sent_at: now,
             receives: 0,
@@ -123,7 +123,7 @@ impl EventQueue for MemoryQueue {
 impl Browse for MemoryQueue {
     fn list(&self, after: u64, limit: usize) -> Result<Vec<Held>, QueueError> {
         let held = self.held();
-        let behind = held.messages.iter().filter(|held| held.sequence > after);
+        let behind = held.all.iter().filter(|held| held.sequence > after);
         Ok(behind.take(limit).cloned().collect())
     }
 }
