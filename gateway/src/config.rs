@@ -167,7 +167,7 @@ impl Default for Plugins {
 pub(crate) struct Store {
     /// `"embedded"` (default): a database on this machine's disk, one with the queue where that is embedded
     /// too. `"dynamodb"`: a table that many gateways share. `"redis"`: a Redis or Valkey that they share.
-    /// `"memory"`: for measuring only, since nothing is durable.
+    /// `"memory"`: for measuring only, since nothing is durable, and only the newest 16384 claims are kept.
     pub kind: StoreKind,
     /// The directory of the embedded database. Default `"data"`. For `kind = "embedded"` only.
     pub path: Option<PathBuf>,
@@ -255,7 +255,8 @@ impl Default for Redis {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Queue {
-    /// `"embedded"` (default), `"sqs"`: a FIFO queue, or `"memory"`.
+    /// `"embedded"` (default), `"sqs"`: a FIFO queue, or `"memory"`: for measuring only, since nothing is durable,
+    /// and only the newest 16384 messages are kept.
     pub kind: QueueKind,
     /// The directory of an embedded queue whose store is not embedded. Default `"data"`.
     pub path: Option<PathBuf>,

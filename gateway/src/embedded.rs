@@ -35,6 +35,7 @@ use crate::store::{
     Claim, ClaimRequest, ClaimStore, Claimed, Release, Settlement, StoreError, Token,
 };
 use file::Opened;
+use format::{Encoded, RecordError, encode_claim};
 use processing::Processing;
 use writer::Writer;
 
@@ -67,12 +68,13 @@ struct Request {
     result: oneshot::Sender<Result<Done, StoreError>>,
 }
 
-/// What takes a transaction.
+/// What takes a transaction. Records are written by those who ask, many at once, and not by the one writer.
 enum Ask {
-    Accept(Box<Acceptance>),
-    Settle(Box<Settlement>),
+    Accept(Box<(Acceptance, Vec<u8>, Encoded)>),
+    Settle(Box<(Settlement, Vec<u8>)>),
     Forget(String, u32),
-    Send(Box<Message>, Span),
+    /// By deduplication id.
+    Send(String, Encoded, Span),
     /// To open the database again, if it is closed after an error.
     Open,
 }
@@ -110,6 +112,7 @@ impl Embedded {
             next: opened.next,
             mark: opened.mark,
             closed: None,
+            swept: None,
         };
         Ok(Self {
             database,
@@ -141,8 +144,15 @@ fn ended() -> StoreError {
     StoreError::Ambiguous("the writer has ended".into())
 }
 
+/// Of reading, and of what was not handed to the writer: a commit that fails is another matter.
+impl From<RecordError> for StoreError {
+    fn from(error: RecordError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
 fn read_claim(database: &Database, key: &str) -> Result<Option<Claim>, StoreError> {
-    format::read_claim(database, key).map_err(|error| StoreError::Refused(error.to_string()))
+    Ok(format::read_claim(database, key)?)
 }
 
 /// Waits for the writer, which holds the database too: only the last holder closes it cleanly.
@@ -157,7 +167,10 @@ impl Drop for Embedded {
 
 impl Accept for Embedded {
     async fn accept(&self, acceptance: Acceptance) -> Result<Accepted, StoreError> {
-        match self.ask(Ask::Accept(Box::new(acceptance))).await? {
+        let claim = encode_claim(&acceptance.claim)?;
+        let message = Encoded::of(&acceptance.message)?;
+        let ask = Ask::Accept(Box::new((acceptance, claim, message)));
+        match self.ask(ask).await? {
             Done::Accepted(accepted) => Ok(accepted),
             _ => Err(ended()),
         }
@@ -180,7 +193,9 @@ impl ClaimStore for Embedded {
     }
 
     async fn settle(&self, settlement: &Settlement) -> Result<(), StoreError> {
-        match self.ask(Ask::Settle(Box::new(settlement.clone()))).await? {
+        let claim = encode_claim(&settlement.claim)?;
+        let ask = Ask::Settle(Box::new((settlement.clone(), claim)));
+        match self.ask(ask).await? {
             Done::Settled => Ok(()),
             _ => Err(ended()),
         }
@@ -207,7 +222,9 @@ impl ClaimStore for Embedded {
 
 impl EventQueue for Embedded {
     async fn send(&self, message: &Message, lease: &Span) -> Result<Sent, QueueError> {
-        let ask = Ask::Send(Box::new(message.clone()), lease.clone());
+        let encoded = Encoded::of(message);
+        let encoded = encoded.map_err(|error| QueueError::Refused(error.to_string()))?;
+        let ask = Ask::Send(message.deduplication_id.clone(), encoded, lease.clone());
         match self.ask(ask).await {
             Ok(Done::Sent(sent)) => Ok(sent),
             Ok(Done::LeaseEnded) => Err(QueueError::LeaseEnded),
@@ -227,7 +244,7 @@ impl Browse for Embedded {
     fn list(&self, after: u64, limit: usize) -> Result<Vec<Held>, QueueError> {
         let closed = || QueueError::Refused("the database is closed after an error".into());
         let database = self.database.load_full().ok_or_else(closed)?;
-        let read = || -> Result<Vec<Held>, format::RecordError> {
+        let read = || -> Result<Vec<Held>, RecordError> {
             let transaction = database.begin_read()?;
             let messages = transaction.open_table(format::MESSAGES)?;
             let behind = messages.range(after.saturating_add(1)..)?.take(limit);

@@ -1,9 +1,10 @@
 //! The one story: authenticate -> join -> claim -> enqueue -> answer -> settle.
 //!
-//! From the claim on, a delivery runs in its own task, which owns its memory and its place in the drain count;
-//! a connection only waits for it, and its end cancels nothing. Generic over the seams: this file knows no
-//! plugin's runtime, no backend and no HTTP server.
+//! From the claim on, a delivery's work owns its memory and its place in the drain count. A connection does it
+//! while it waits, and its end cancels nothing: the work goes on in a task of its own. Generic over the seams:
+//! this file knows no plugin's runtime, no backend and no HTTP server.
 
+mod detached;
 mod running;
 mod timing;
 mod unstable;
@@ -37,6 +38,7 @@ use crate::telemetry::{SharedTelemetry, Step};
 use crate::tenants::{
     ClaimOutage, InFlightPolicy, NoEventId, Ready, SameIdOtherBody, Source, Tenants,
 };
+use detached::Detached;
 use running::{Entered, Place, Progress, Running};
 use timing::{Backoff, Late};
 use unstable::Recent;
@@ -68,7 +70,7 @@ pub struct Gateway<B> {
     running: Running,
     /// Whether the queue confirmed the last message that it was sent.
     queue_answers: AtomicBool,
-    /// Deliveries' tasks, settling included.
+    /// Deliveries' work, settling included.
     tasks: TaskTracker,
 }
 
@@ -290,10 +292,16 @@ impl<B: Backend> Gateway<B> {
             }
             Entered::Leader { place, outcome } => {
                 let gateway = Arc::clone(self);
-                self.tasks.spawn(async move {
-                    gateway.work(work, &place).await;
-                });
-                match outcome.by(deadline).await {
+                let work = async move { gateway.work(work, &place).await };
+                let mut work = Detached::new(self.tasks.track_future(work));
+                let mut outcome = std::pin::pin!(outcome.by(deadline));
+                let outcome = tokio::select! {
+                    // The work first: mostly it is over with its first poll, and nothing was waited for.
+                    biased;
+                    () = &mut work => outcome.await,
+                    outcome = &mut outcome => outcome,
+                };
+                match outcome {
                     Some(Progress::Ended(outcome)) => outcome,
                     Some(Progress::Waiting) => Outcome::InFlight,
                     // Its task goes on: the provider's next attempt finds what came of it.

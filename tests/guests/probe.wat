@@ -13,6 +13,8 @@
 (import "host" "body" (func $body (param i64 i64 i32)))
 (import "host" "json" (func $json (param i32 i32 i32)))
 (import "host" "json-in" (func $json-in (param i32 i32 i32 i32 i32)))
+(import "host" "json-all" (func $json-all (param i32 i32 i32)))
+(import "host" "json-all-in" (func $json-all-in (param i32 i32 i32 i32 i32)))
 (import "host" "now" (func $now (result i64)))
 (import "host" "option" (func $option (param i32 i32 i32)))
 (import "host" "log" (func $log (param i32 i32 i32)))

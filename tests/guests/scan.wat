@@ -4,6 +4,8 @@
 (import "env" "top" (global $top (mut i32)))
 (import "host" "json" (func $json (param i32 i32 i32)))
 (import "host" "json-in" (func $json-in (param i32 i32 i32 i32 i32)))
+(import "host" "json-all" (func $json-all (param i32 i32 i32)))
+(import "host" "json-all-in" (func $json-all-in (param i32 i32 i32 i32 i32)))
 (import "host" "body" (func $body (param i64 i64 i32)))
 (import "host" "form" (func $form (param i32)))
 (import "host" "header" (func $header (param i32 i32 i32)))
@@ -17,6 +19,8 @@
 (data (i32.const 0x1000) "/no/such/keysecretpublic")
 ;; A message: the body, 12 bytes a segment.
 (data (i32.const 0x1100) (i32 1 0 0))
+;; A list of the one pointer.
+(data (i32.const 0x1200) (i32 0x1000 12))
 (func (export "handle") (result i32)
   (loop $again
     (;CALL;)

@@ -86,6 +86,9 @@
     (export "body" (func (param "offset" u64) (param "length" u64) (result (list u8))))
     (export "json" (func (param "pointer" string) (result $found)))
     (export "json-in" (func (param "document" (list u8)) (param "pointer" string) (result $found)))
+    (export "json-all" (func (param "pointers" (list string)) (result (list $found))))
+    (export "json-all-in" (func
+      (param "document" (list u8)) (param "pointers" (list string)) (result (list $found))))
     (export "now" (func (result u64)))))
   (import "hookgate:provider/source@1.0.0" (instance $source
     (type $level' (enum "debug" "info" "warn"))
@@ -143,6 +146,8 @@
   (core func $body (canon lower (func $delivery "body") (memory $memory) (realloc $realloc)))
   (core func $json (canon lower (func $delivery "json") (memory $memory) (realloc $realloc)))
   (core func $json-in (canon lower (func $delivery "json-in") (memory $memory) (realloc $realloc)))
+  (core func $json-all (canon lower (func $delivery "json-all") (memory $memory) (realloc $realloc)))
+  (core func $json-all-in (canon lower (func $delivery "json-all-in") (memory $memory) (realloc $realloc)))
   (core func $now (canon lower (func $delivery "now")))
   (core func $option (canon lower (func $source "option") (memory $memory) (realloc $realloc)))
   (core func $log (canon lower (func $source "log") (memory $memory)))
@@ -167,6 +172,8 @@
       (export "body" (func $body))
       (export "json" (func $json))
       (export "json-in" (func $json-in))
+      (export "json-all" (func $json-all))
+      (export "json-all-in" (func $json-all-in))
       (export "now" (func $now))
       (export "option" (func $option))
       (export "log" (func $log))

@@ -2,10 +2,12 @@
 //!
 //! `ladder serve RUNG`: 1 raw hyper, 2 with a native HMAC, 3 with the plugin in a fresh sandbox; the upper rungs
 //! are the gateway itself. `ladder sandbox`: one thread, both by turns, medians. `ladder load` delivers at a fixed
-//! rate (see [`open_loop`]); `ladder fsync` measures the device alone. Build with `--release`.
+//! rate (see [`open_loop`]); `ladder redis MS` and `ladder aws MS` are backends whose calls are held up so long
+//! (see [`stand_in`]); `ladder fsync` measures the device alone. Build with `--release`.
 
 mod decision;
 mod open_loop;
+mod stand_in;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,9 +21,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use mimalloc::MiMalloc;
 use ring::hmac;
 
 use decision::{accepts, body, delivery, github, native_key, setup, signature, signed, verify};
+
+/// The gateway's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[allow(clippy::print_stdout, reason = "a program for people")]
 fn main() {
@@ -44,10 +51,13 @@ fn main() {
                 signed,
             );
         }
+        ["redis", delay] => stand_in::redis(Duration::from_millis(number(delay).into())),
+        ["aws", delay] => stand_in::aws(Duration::from_millis(number(delay).into())),
         ["fsync", directory] => fsync(directory).expect("a directory that can be written to"),
         _ => println!(
             "ladder serve 1|2|3, ladder sandbox, ladder sign LENGTH, \
-             ladder load ADDRESS RATE SECONDS CONNECTIONS SIGNED, ladder fsync DIRECTORY"
+             ladder load ADDRESS RATE SECONDS CONNECTIONS SIGNED, ladder redis MS, ladder aws MS, \
+             ladder fsync DIRECTORY"
         ),
     }
 }

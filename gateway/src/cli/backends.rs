@@ -21,6 +21,10 @@ use crate::store::{
     Claim, ClaimRequest, ClaimStore, Claimed, Release, Settlement, StoreError, Token,
 };
 
+/// Claims and messages that those in memory keep: the oldest are forgotten, or what is only for measuring would
+/// grow for ever, and growing would be what is measured.
+const IN_MEMORY: usize = 16_384;
+
 /// The claim stores.
 pub(super) enum Stores {
     Embedded(Arc<Embedded>),
@@ -86,7 +90,9 @@ impl Backends {
                 fused = (settings.queue == QueueSettings::Store).then(|| Arc::clone(&embedded));
                 Stores::Embedded(embedded)
             }
-            StoreSettings::Memory => Stores::Memory(MemoryStore::new(Arc::clone(clock))),
+            StoreSettings::Memory => {
+                Stores::Memory(MemoryStore::keeping(Arc::clone(clock), IN_MEMORY))
+            }
             StoreSettings::DynamoDb(dynamodb) => {
                 let shared = aws::configuration(&dynamodb.aws, dynamodb.timeout).await;
                 Stores::DynamoDb(DynamoStore::new(&shared, dynamodb, compared("dynamodb")))
@@ -113,7 +119,8 @@ impl Backends {
                 Queues::Sqs(SqsQueue::new(&shared, sqs, compared("sqs")))
             }
             (QueueSettings::Memory | QueueSettings::Store, _) => {
-                Queues::Memory(MemoryQueue::new(Arc::clone(clock), timing.window))
+                let clock = Arc::clone(clock);
+                Queues::Memory(MemoryQueue::keeping(clock, timing.window, IN_MEMORY))
             }
         };
         Ok(Self {
@@ -236,6 +243,18 @@ impl EventQueue for Queues {
             Self::Embedded(queue) => queue.send(message, lease).await,
             Self::Memory(queue) => queue.send(message, lease).await,
             Self::Sqs(queue) => queue.send(message, lease).await,
+        }
+    }
+
+    async fn send_recorded(
+        &self,
+        queue: &str,
+        message: &Message,
+        lease: &Span,
+    ) -> Result<Sent, QueueError> {
+        match self {
+            Self::Sqs(sqs) => sqs.send_recorded(queue, message, lease).await,
+            Self::Embedded(_) | Self::Memory(_) => self.send(message, lease).await,
         }
     }
 

@@ -6,18 +6,17 @@
 
 use redb::ReadableTable;
 
-use super::format::{RecordError, Tables, encode_message};
+use super::format::{Encoded, RecordError, Tables, encode_claim};
 use super::processing::Processing;
 use super::{Ask, Done};
 use crate::backend::{Acceptance, Accepted};
 use crate::clock::Span;
 use crate::crypto;
-use crate::delivery::Message;
-use crate::queue::{Held, Sent};
+use crate::queue::Sent;
 use crate::store::{Claim, Settlement, State, rules};
 
 /// The most expired records that one commit takes along: more than it adds, so that none pile up.
-const SWEEP: usize = 2 * super::writer::BATCH;
+pub(super) const SWEEP: usize = 2 * super::writer::BATCH;
 
 /// A transaction under way.
 pub(super) struct Batch<'a, 'tables> {
@@ -37,15 +36,20 @@ impl Batch<'_, '_> {
     /// Decides about one request.
     pub(super) fn ask(&mut self, ask: &Ask) -> Result<Done, RecordError> {
         match ask {
-            Ask::Accept(acceptance) => self.accept(acceptance).map(Done::Accepted),
-            Ask::Settle(settlement) => self.settle(settlement).map(|()| Done::Settled),
+            Ask::Accept(ask) => self.accept(&ask.0, &ask.1, &ask.2).map(Done::Accepted),
+            Ask::Settle(ask) => self.settle(&ask.0, &ask.1).map(|()| Done::Settled),
             Ask::Forget(key, generation) => self.forget(key, *generation).map(Done::Forgotten),
-            Ask::Send(message, lease) => self.send(message, lease),
+            Ask::Send(id, message, lease) => self.send(id, message, lease),
             Ask::Open => Ok(Done::Opened),
         }
     }
 
-    fn accept(&mut self, acceptance: &Acceptance) -> Result<Accepted, RecordError> {
+    fn accept(
+        &mut self,
+        acceptance: &Acceptance,
+        claim: &[u8],
+        message: &Encoded,
+    ) -> Result<Accepted, RecordError> {
         let recorded = self.tables.claim(&acceptance.key)?;
         let found = self
             .processing
@@ -62,22 +66,22 @@ impl Batch<'_, '_> {
         let id = &acceptance.message.deduplication_id;
         let is_first = *id == acceptance.key;
         if self.is_remembered(id, recorded.filter(|_| is_first).as_ref())? {
-            self.record(&acceptance.key, &acceptance.claim, None)?;
+            self.record(&acceptance.key, &acceptance.claim, claim, None)?;
         } else {
             if !is_first {
                 self.tables.remember(id, self.now, self.next)?;
             }
-            self.record(&acceptance.key, &acceptance.claim, Some(self.next))?;
-            self.hold(&acceptance.message)?;
+            self.record(&acceptance.key, &acceptance.claim, claim, Some(self.next))?;
+            self.hold(message)?;
         }
         Ok(Accepted::New)
     }
 
-    fn settle(&mut self, settlement: &Settlement) -> Result<(), RecordError> {
+    fn settle(&mut self, settlement: &Settlement, claim: &[u8]) -> Result<(), RecordError> {
         let recorded = self.tables.claim(&settlement.key)?;
         let found = self.processing.find(&settlement.key, recorded, self.now);
         if rules::settles(found.as_ref(), &settlement.claim, self.now) {
-            self.record(&settlement.key, &settlement.claim, None)?;
+            self.record(&settlement.key, &settlement.claim, claim, None)?;
         }
         Ok(())
     }
@@ -92,13 +96,12 @@ impl Batch<'_, '_> {
         if let Some(sent_at) = sent_at.filter(|_| generation == 0) {
             self.tables.remember(key, sent_at, number_of(key))?;
         }
-        self.record(key, &next, None)?;
+        self.record(key, &next, &encode_claim(&next)?, None)?;
         Ok(true)
     }
 
     /// The lease is looked at here: what follows is one commit.
-    fn send(&mut self, message: &Message, lease: &Span) -> Result<Done, RecordError> {
-        let id = &message.deduplication_id;
+    fn send(&mut self, id: &str, message: &Encoded, lease: &Span) -> Result<Done, RecordError> {
         if !lease.is_running() {
             return Ok(Done::LeaseEnded);
         }
@@ -122,9 +125,14 @@ impl Batch<'_, '_> {
     }
 
     /// `number` tells apart the claims that expire in the same second: a sequence of its own, if it has one.
-    fn record(&mut self, key: &str, claim: &Claim, number: Option<u64>) -> Result<(), RecordError> {
-        let record = serde_json::to_vec(claim)?;
-        self.tables.claims.insert(key, record.as_slice())?;
+    fn record(
+        &mut self,
+        key: &str,
+        claim: &Claim,
+        record: &[u8],
+        number: Option<u64>,
+    ) -> Result<(), RecordError> {
+        self.tables.claims.insert(key, record)?;
         let number = number.unwrap_or_else(|| number_of(key));
         self.tables.expiry.insert((claim.expires_at, number), key)?;
         if claim.state == State::Accepted {
@@ -133,24 +141,20 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    fn hold(&mut self, message: &Message) -> Result<(), RecordError> {
-        let held = Held {
-            sequence: self.next,
-            sent_at: self.now,
-            receives: 0,
-            visible_at: 0,
-            message: message.clone(),
-        };
-        let record = encode_message(&held)?;
+    fn hold(&mut self, message: &Encoded) -> Result<(), RecordError> {
+        let record = message.record(self.next, self.now);
         self.tables.messages.insert(self.next, record.as_slice())?;
         self.next += 1;
         Ok(())
     }
 
-    /// Removes records whose time is over. Conditions never rely on it: it only keeps the file small.
-    pub(super) fn sweep(&mut self) -> Result<(), RecordError> {
+    /// Removes records whose time is over; says whether any are left. Conditions never rely on it: it only
+    /// keeps the file small.
+    pub(super) fn sweep(&mut self) -> Result<bool, RecordError> {
         let ends = (self.now / 1000, u64::MAX);
-        for (at, key) in Tables::due(&self.tables.expiry, ends, SWEEP)? {
+        let expired = Tables::due(&self.tables.expiry, ends, SWEEP)?;
+        let mut any_left = expired.len() == SWEEP;
+        for (at, key) in expired {
             self.tables.expiry.remove(at)?;
             // A claim of a later generation lives on under the same key.
             let claim = self.tables.claim(&key)?;
@@ -159,14 +163,16 @@ impl Batch<'_, '_> {
             }
         }
         let ends = (self.now.saturating_sub(self.window), u64::MAX);
-        for (at, id) in Tables::due(&self.tables.sent_order, ends, SWEEP)? {
+        let forgotten = Tables::due(&self.tables.sent_order, ends, SWEEP)?;
+        any_left |= forgotten.len() == SWEEP;
+        for (at, id) in forgotten {
             self.tables.sent_order.remove(at)?;
             let sent_at = self.tables.sent.get(id.as_str())?.map(|sent| sent.value());
             if sent_at.is_some_and(|sent_at| sent_at <= ends.0) {
                 self.tables.sent.remove(id.as_str())?;
             }
         }
-        Ok(())
+        Ok(any_left)
     }
 }
 

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
 
+use crate::delivery::Message;
 use crate::queue::Held;
 use crate::store::Claim;
 
@@ -138,13 +139,39 @@ pub(super) fn remembered(database: &Database) -> Result<(u64, u64), RecordError>
     Ok((ids.len()?, order.len()?))
 }
 
-pub(super) fn encode_message(held: &Held) -> Result<Vec<u8>, RecordError> {
-    let mut record = vec![0; 4];
-    serde_json::to_writer(&mut record, held)?;
-    let head = u32::try_from(record.len() - 4).unwrap_or(u32::MAX);
-    record[..4].copy_from_slice(&head.to_be_bytes());
-    record.extend_from_slice(&held.message.body);
-    Ok(record)
+/// A claim's record.
+pub(super) fn encode_claim(claim: &Claim) -> Result<Vec<u8>, RecordError> {
+    Ok(serde_json::to_vec(claim)?)
+}
+
+/// A message, written as far as it can be while its place is not known.
+pub(super) struct Encoded {
+    json: Vec<u8>,
+    body: Bytes,
+}
+
+impl Encoded {
+    pub(super) fn of(message: &Message) -> Result<Self, RecordError> {
+        Ok(Self {
+            json: serde_json::to_vec(message)?,
+            body: message.body.clone(),
+        })
+    }
+
+    /// The record of a [`Held`] that was sent now and not received yet.
+    pub(super) fn record(&self, sequence: u64, now: u64) -> Vec<u8> {
+        let front = format!(
+            r#"{{"sequence":{sequence},"sent_at":{now},"receives":0,"visible_at":0,"message":"#
+        );
+        let head = front.len() + self.json.len() + 1;
+        let mut record = Vec::with_capacity(4 + head + self.body.len());
+        record.extend(u32::try_from(head).unwrap_or(u32::MAX).to_be_bytes());
+        record.extend_from_slice(front.as_bytes());
+        record.extend_from_slice(&self.json);
+        record.push(b'}');
+        record.extend_from_slice(&self.body);
+        record
+    }
 }
 
 pub(super) fn decode_message(record: &[u8]) -> Result<Held, RecordError> {
@@ -154,4 +181,30 @@ pub(super) fn decode_message(record: &[u8]) -> Result<Held, RecordError> {
     let mut held: Held = serde_json::from_slice(head)?;
     held.message.body = Bytes::copy_from_slice(body);
     Ok(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_as_it_was_written() {
+        let message = Message {
+            deduplication_id: "acme.gh.1".into(),
+            group_id: "acme.gh".into(),
+            attributes: vec![("ce-id".into(), "\"1\"".into())],
+            body: Bytes::from_static(b"}\xff"),
+        };
+        let record = Encoded::of(&message).unwrap().record(7, 1_700_000_000_000);
+        let held = Held {
+            sequence: 7,
+            sent_at: 1_700_000_000_000,
+            receives: 0,
+            visible_at: 0,
+            message,
+        };
+        assert_eq!(decode_message(&record).unwrap(), held);
+        let head = serde_json::to_vec(&held).unwrap();
+        assert_eq!(record[4..4 + head.len()], head);
+    }
 }

@@ -445,6 +445,29 @@ async fn what_the_window_forgot_is_swept() {
 }
 
 #[tokio::test]
+async fn sweeping_rests_only_once_nothing_expired_is_left() {
+    let (disk, clock) = (Disk::new(), ManualClock::at(NOON));
+    let embedded = disk.embedded(&clock);
+    let remembered = || {
+        let database = embedded.database.load_full().unwrap();
+        format::remembered(&database).unwrap().0
+    };
+    for n in 0..2 * batch::SWEEP {
+        send(&embedded, &format!("k{n}")).await;
+    }
+    clock.advance(WINDOW);
+    send(&embedded, "first").await;
+    assert_eq!(remembered(), batch::SWEEP as u64 + 1);
+    send(&embedded, "second").await;
+    assert_eq!(remembered(), 2);
+    // Whether there is more is only seen by looking again; then it rests for a second.
+    send(&embedded, "third").await;
+    clock.advance(WINDOW);
+    send(&embedded, "fourth").await;
+    assert_eq!(remembered(), 1);
+}
+
+#[tokio::test]
 async fn a_claim_opens_a_database_again_that_an_error_closed() {
     let (disk, clock) = (Disk::new(), ManualClock::at(NOON));
     let embedded = disk.embedded(&clock);

@@ -25,6 +25,8 @@ use crate::store::{StoreError, millis};
 pub(super) const BATCH: usize = 256;
 /// How long an unusable database is left alone before it is opened again.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
+/// How long nothing is swept once nothing expired was left.
+const SWEEP_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Writer {
     pub(super) opener: Opener,
@@ -38,12 +40,25 @@ pub(super) struct Writer {
     /// Where that is noted.
     pub(super) mark: Option<Mark>,
     pub(super) closed: Option<Closed>,
+    /// Runs while nothing is swept.
+    pub(super) swept: Option<Span>,
 }
 
 /// Why the database is closed, and for how long it is left alone.
 pub(super) struct Closed {
     reason: String,
     rest: Span,
+}
+
+/// What a transaction that is not committed yet will have done.
+struct Written {
+    results: Vec<Done>,
+    /// The sequence of the next message.
+    next: u64,
+    /// Keys of the claims that it records as accepted.
+    accepted: Vec<String>,
+    /// Whether it removes the last of what has expired.
+    is_swept: bool,
 }
 
 impl Writer {
@@ -150,12 +165,20 @@ impl Writer {
         let mut transaction = database.begin_write()?;
         // `set_durability` fails only where a savepoint is in use.
         let _ = transaction.set_durability(Durability::Immediate);
-        let (results, next, accepted) = self.write(&transaction, requests)?;
+        let Written {
+            results,
+            next,
+            accepted,
+            is_swept,
+        } = self.write(&transaction, requests)?;
         failpoint::here(failpoint::INSIDE_COMMIT);
         transaction.commit()?;
         // Not before they are durably accepted: a claim reads the database, then what is at work.
         for key in accepted {
             self.processing.remove(&key);
+        }
+        if is_swept {
+            self.swept = Some(Span::start(&self.clock, SWEEP_AFTER));
         }
         if next != self.next {
             self.next = next;
@@ -166,12 +189,11 @@ impl Writer {
         Ok(results)
     }
 
-    /// Writes a batch; its results, the next sequence, and the keys that it records as accepted.
     fn write(
         &self,
         transaction: &WriteTransaction,
         requests: &[Request],
-    ) -> Result<(Vec<Done>, u64, Vec<String>), RecordError> {
+    ) -> Result<Written, RecordError> {
         let mut tables = Tables::open(transaction)?;
         let mut batch = Batch {
             tables: &mut tables,
@@ -183,12 +205,18 @@ impl Writer {
         };
         let results = requests.iter().map(|request| batch.ask(&request.ask));
         let results = results.collect::<Result<_, _>>()?;
-        batch.sweep()?;
+        let rests = self.swept.as_ref().is_some_and(Span::is_running);
+        let is_swept = !rests && !batch.sweep()?;
         let Batch { next, accepted, .. } = batch;
         if next != self.next {
             tables.set_next_sequence(next)?;
         }
-        Ok((results, next, accepted))
+        Ok(Written {
+            results,
+            next,
+            accepted,
+            is_swept,
+        })
     }
 }
 

@@ -407,7 +407,11 @@ impl EventQueue for Scripted {
                 self.pair.queue.send(message, lease).await?;
                 Err(QueueError::Ambiguous("reset".into()))
             }
-            Some(Send::Panics) => panic!("a bug in an adapter"),
+            Some(Send::Panics) => {
+                // Others may join before.
+                tokio::task::yield_now().await;
+                panic!("a bug in an adapter")
+            }
             None => self.pair.queue.send(message, lease).await,
         }
     }

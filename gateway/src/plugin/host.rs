@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode;
-use wasmtime::component::Linker;
+use wasmtime::component::{Linker, LinkerInstance};
 use wasmtime::{StoreContextMut, Trap};
 
 use super::json::{self, LookupError};
@@ -131,6 +131,18 @@ fn charge_pairs(context: &mut Context<'_>, text: &[u8]) -> wasmtime::Result<()> 
     charge(context, text.len() + pairs * ITEM)
 }
 
+/// Charges as for each lookup alone: the pass is one, but what they find is copied for each.
+fn charge_lookups(
+    context: &mut Context<'_>,
+    document: &[u8],
+    pointers: &[String],
+) -> wasmtime::Result<()> {
+    let each = |pointer: &String| document.len().saturating_add(pointer.len() + ITEM);
+    let bytes = pointers.iter().map(each);
+    let bytes = bytes.fold(document.len(), usize::saturating_add);
+    charge(context, bytes)
+}
+
 /// Makes the interface's functions known to `linker`.
 pub(super) fn add_to_linker(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     add_request(linker)?;
@@ -192,7 +204,6 @@ fn add_request(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
 
 /// What the body says.
 fn add_body(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
-    type In = (Vec<u8>, String);
     let mut to = linker.instance(DELIVERY)?;
     to.func_wrap("form", |mut cx: Context<'_>, (): ()| -> HostResult<_> {
         let body = cx.data().delivery.body.clone();
@@ -216,19 +227,40 @@ fn add_body(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             Ok((part.to_vec(),))
         },
     )?;
+    add_json(&mut to)
+}
+
+/// What the body and other documents say as JSON.
+fn add_json(to: &mut LinkerInstance<'_, Call>) -> wasmtime::Result<()> {
+    type In<T> = (Vec<u8>, T);
     to.func_wrap(
         "json",
         |mut cx: Context<'_>, (pointer,): (String,)| -> HostResult<_> {
             let body = cx.data().delivery.body.clone();
             charge(&mut cx, body.len() + pointer.len())?;
-            Ok((lookup(&body, &pointer),))
+            Ok((lookup(&body, pointer),))
         },
     )?;
     to.func_wrap(
         "json-in",
-        |mut cx: Context<'_>, (document, pointer): In| -> HostResult<_> {
+        |mut cx: Context<'_>, (document, pointer): In<String>| -> HostResult<_> {
             charge(&mut cx, document.len() + pointer.len())?;
-            Ok((lookup(&document, &pointer),))
+            Ok((lookup(&document, pointer),))
+        },
+    )?;
+    to.func_wrap(
+        "json-all",
+        |mut cx: Context<'_>, (pointers,): (Vec<String>,)| -> HostResult<_> {
+            let body = cx.data().delivery.body.clone();
+            charge_lookups(&mut cx, &body, &pointers)?;
+            Ok((lookup_all(&body, &pointers),))
+        },
+    )?;
+    to.func_wrap(
+        "json-all-in",
+        |mut cx: Context<'_>, (document, pointers): In<Vec<String>>| -> HostResult<_> {
+            charge_lookups(&mut cx, &document, &pointers)?;
+            Ok((lookup_all(&document, &pointers),))
         },
     )
 }
@@ -300,7 +332,14 @@ fn pairs(text: &[u8]) -> Vec<wit::Pair> {
         .collect()
 }
 
-fn lookup(document: &[u8], pointer: &str) -> Result<Option<wit::JsonValue>, wit::JsonError> {
+type Looked = Result<Option<wit::JsonValue>, wit::JsonError>;
+
+fn lookup(document: &[u8], pointer: String) -> Looked {
+    let mut looked = lookup_all(document, &[pointer]);
+    looked.pop().unwrap_or(Ok(None))
+}
+
+fn lookup_all(document: &[u8], pointers: &[String]) -> Vec<Looked> {
     let value = |value| match value {
         json::Value::Text(text) => wit::JsonValue::Text(text),
         json::Value::Number(text) => wit::JsonValue::Number(text),
@@ -313,9 +352,10 @@ fn lookup(document: &[u8], pointer: &str) -> Result<Option<wit::JsonValue>, wit:
         LookupError::DuplicateKey => wit::JsonError::DuplicateKey,
         LookupError::BadPointer => wit::JsonError::BadPointer,
     };
-    json::lookup(document, pointer)
-        .map(|found| found.map(value))
-        .map_err(error)
+    let looked = json::lookup(document, pointers).into_iter();
+    looked
+        .map(|looked| looked.map(|found| found.map(value)).map_err(error))
+        .collect()
 }
 
 fn log(call: &Call, level: Level, line: &str) {

@@ -1,10 +1,13 @@
-//! A JSON pointer lookup that walks the document once and keeps nothing of it but the value found.
+//! JSON pointer lookups that walk the document once, however many they are, and keep nothing of it but the
+//! values found.
 //!
-//! The document is read to its end: malformed text behind the value, or a second key of the same name on the
-//! path, must not go unnoticed, since another reader could see another value.
+//! The document is read to its end: malformed text behind a value, or a second key of the same name on its
+//! path, must not go unnoticed, since another reader could see another value. What one pointer finds in a
+//! document does not depend on the others; which error a malformed one is may.
 
 use std::fmt;
 
+use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -34,48 +37,59 @@ pub enum LookupError {
     BadPointer,
 }
 
-/// The value in the document that the RFC 6901 pointer names.
-pub fn lookup(document: &[u8], pointer: &str) -> Result<Option<Value>, LookupError> {
-    let path = parse_pointer(pointer).ok_or(LookupError::BadPointer)?;
+/// What a pointer finds: a value, nothing, or no answer.
+pub type Looked = Result<Option<Value>, LookupError>;
+
+/// The values in the document that the RFC 6901 pointers name, in one pass.
+pub fn lookup(document: &[u8], pointers: &[impl AsRef<str>]) -> Vec<Looked> {
+    let pointers = pointers.iter().map(|at| -> &str { at.as_ref() });
+    let wanted = pointers.clone().enumerate();
+    let mut found: Vec<_> = pointers.map(|_| Found::Nothing).collect();
+    let (good, bad): (Vec<_>, _) = wanted.partition(|(_, pointer)| is_pointer(pointer));
+    for (pointer, _) in bad {
+        found[pointer] = Found::BadPointer;
+    }
+    let walk = Walk {
+        wanted: good,
+        found: &mut found,
+    };
     let mut from = serde_json::Deserializer::from_slice(document);
-    let mut duplicate = false;
-    let found = Walk {
-        path: &path,
-        duplicate: &mut duplicate,
-    }
-    .deserialize(&mut from);
-    if duplicate {
-        return Err(LookupError::DuplicateKey);
-    }
-    let found = found.and_then(|found| from.end().map(|()| found));
-    let raw = found.map_err(|_| LookupError::Malformed)?;
-    raw.map(|raw| value(raw.get())).transpose()
+    let walked = walk.deserialize(&mut from).and_then(|()| from.end());
+    let answer = |found| match found {
+        Found::BadPointer => Err(LookupError::BadPointer),
+        Found::Twice => Err(LookupError::DuplicateKey),
+        _ if walked.is_err() => Err(LookupError::Malformed),
+        Found::Nothing => Ok(None),
+        Found::Raw(raw) => value(raw.get()).map(Some),
+    };
+    found.into_iter().map(answer).collect()
 }
 
-fn parse_pointer(pointer: &str) -> Option<Vec<String>> {
-    if pointer.is_empty() {
-        return Some(Vec::new());
-    }
-    pointer
-        .strip_prefix('/')?
-        .split('/')
-        .map(unescape)
-        .collect()
+/// Whether it is empty or begins with `/`, and each `~` in it is `~0` or `~1`.
+fn is_pointer(pointer: &str) -> bool {
+    let mut behind_tildes = pointer.split('~').skip(1);
+    (pointer.is_empty() || pointer.starts_with('/'))
+        && behind_tildes.all(|part| part.starts_with(['0', '1']))
 }
 
-/// `~1` is `/` and `~0` is `~`; any other `~` is an error.
-fn unescape(token: &str) -> Option<String> {
-    let mut parts = token.split('~');
-    let mut out = parts.next()?.to_owned();
-    for part in parts {
-        out.push(match part.as_bytes().first()? {
-            b'0' => '~',
-            b'1' => '/',
-            _ => return None,
-        });
-        out.push_str(&part[1..]);
+/// The first token of a path that is not at its end.
+fn token(path: &str) -> &str {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    path.split('/').next().unwrap_or_default()
+}
+
+/// The path behind its first token.
+fn behind(path: &str) -> &str {
+    &path[1 + token(path).len()..]
+}
+
+/// Whether a token names a key: `~1` is `/` and `~0` is `~`.
+fn is_key(token: &str, key: &str) -> bool {
+    if token.contains('~') {
+        token.replace("~1", "/").replace("~0", "~") == key
+    } else {
+        token == key
     }
-    Some(out)
 }
 
 fn value(raw: &str) -> Result<Value, LookupError> {
@@ -88,94 +102,162 @@ fn value(raw: &str) -> Result<Value, LookupError> {
     })
 }
 
-struct Walk<'a> {
-    path: &'a [String],
-    duplicate: &'a mut bool,
+/// What is known of a pointer's value.
+#[derive(Clone, Copy)]
+enum Found<'de> {
+    Nothing,
+    Raw(&'de RawValue),
+    BadPointer,
+    /// A key on the path stands twice in its object.
+    Twice,
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = Option<&'de RawValue>;
+/// A walk into a value, for those pointers that lead through it or to it.
+struct Walk<'w, 'de> {
+    /// Which pointer, and what is left of its path.
+    wanted: Vec<(usize, &'w str)>,
+    /// By pointer.
+    found: &'w mut [Found<'de>],
+}
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        if self.path.is_empty() {
-            serde::Deserialize::deserialize(from).map(Some)
-        } else {
-            from.deserialize_any(self)
+impl<'w, 'de> Walk<'w, 'de> {
+    /// The walk into an element, for the pointers whose next token names it.
+    fn behind(&mut self, wanted: Vec<(usize, &'w str)>) -> Walk<'_, 'de> {
+        let rests = wanted
+            .into_iter()
+            .map(|(pointer, path)| (pointer, behind(path)));
+        Walk {
+            wanted: rests.collect(),
+            found: self.found,
         }
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = Option<&'de RawValue>;
+impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(mut self, from: D) -> Result<(), D::Error> {
+        if self.wanted.iter().all(|(_, path)| !path.is_empty()) {
+            return from.deserialize_any(self);
+        }
+        let raw = <&RawValue>::deserialize(from)?;
+        for (pointer, _) in self.wanted.iter().filter(|(_, path)| path.is_empty()) {
+            self.found[*pointer] = Found::Raw(raw);
+        }
+        // Others lead on into what these end at.
+        self.wanted.retain(|(_, path)| !path.is_empty());
+        if self.wanted.is_empty() {
+            return Ok(());
+        }
+        let mut within = serde_json::Deserializer::from_str(raw.get());
+        self.deserialize(&mut within).map_err(D::Error::custom)
+    }
+}
+
+/// Which of the paths begin with a key. Compared where it stands, since nearly all keys are nobody's.
+struct Key<'k, 'w>(&'k [(usize, &'w str)]);
+
+impl<'de, 'w> DeserializeSeed<'de> for Key<'_, 'w> {
+    type Value = Vec<(usize, &'w str)>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl<'w> Visitor<'_> for Key<'_, 'w> {
+    type Value = Vec<(usize, &'w str)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        let leading = self.0.iter();
+        let leading = leading.filter(|(_, path)| is_key(token(path), key));
+        Ok(leading.copied().collect())
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (mut found, mut seen) = (None, false);
-        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            if key != self.path[0] {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let mut seen: Vec<usize> = Vec::new();
+        while let Some(mut leading) = map.next_key_seed(Key(&self.wanted))? {
+            leading.retain(|(pointer, _)| {
+                let is_second = seen.contains(pointer);
+                if is_second {
+                    self.found[*pointer] = Found::Twice;
+                }
+                !is_second
+            });
+            if leading.is_empty() {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            if std::mem::replace(&mut seen, true) {
-                *self.duplicate = true;
-                return Err(A::Error::custom("duplicate key"));
-            }
-            found = map.next_value_seed(Walk {
-                path: &self.path[1..],
-                duplicate: self.duplicate,
-            })?;
+            seen.extend(leading.iter().map(|(pointer, _)| *pointer));
+            map.next_value_seed(self.behind(leading))?;
         }
-        Ok(found)
+        Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        // An index has no leading zero (RFC 6901, 4).
-        let wanted = Some(&self.path[0]).filter(|token| *token == "0" || !token.starts_with('0'));
-        let wanted = wanted.and_then(|token| token.parse::<usize>().ok());
-        let mut found = None;
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
         for index in 0.. {
-            if Some(index) == wanted {
-                let walk = Walk {
-                    path: &self.path[1..],
-                    duplicate: self.duplicate,
-                };
-                match seq.next_element_seed(walk)? {
-                    Some(value) => found = value,
-                    None => break,
-                }
-            } else if seq.next_element::<IgnoredAny>()?.is_none() {
+            let leading = self
+                .wanted
+                .iter()
+                .filter(|(_, path)| is_index(token(path), index));
+            let leading: Vec<_> = leading.copied().collect();
+            let element = if leading.is_empty() {
+                seq.next_element::<IgnoredAny>()?.map(drop)
+            } else {
+                seq.next_element_seed(self.behind(leading))?
+            };
+            if element.is_none() {
                 break;
             }
         }
-        Ok(found)
+        Ok(())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
+}
+
+/// Whether a token names that element: an index has no leading zero (RFC 6901, 4).
+fn is_index(token: &str, index: usize) -> bool {
+    let is_plain = token == "0" || !token.starts_with(['0', '+']);
+    is_plain && token.parse::<usize>() == Ok(index)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{lookup as lookup_all, *};
+
+    fn lookup(document: &[u8], pointer: &str) -> Looked {
+        lookup_all(document, &[pointer]).remove(0)
+    }
 
     #[allow(clippy::unnecessary_wraps, reason = "what a lookup is compared with")]
     fn text(value: &str) -> Result<Option<Value>, LookupError> {
@@ -263,5 +345,28 @@ mod tests {
                 "{pointer}"
             );
         }
+    }
+
+    #[test]
+    fn many_pointers_find_what_each_finds_alone() {
+        let pointers = [
+            "/a", "/a/b", "/a/b/c", "/d/1/e", "/d/1", "/d/00", "/d/+1", "/n", "/n/x", "", "/0/a",
+            "/a/b", "bad", "/~2",
+        ];
+        for document in [
+            r#"{"a":{"b":{"c":1}},"d":["x",{"e":2}],"n":null}"#,
+            r#"{"a":{"b":{"c":1},"b":{}},"d":[],"n":1}"#,
+            r#"{"a":{"b":1},"a":{"b":{"c":2}},"d":[1,2,3]}"#,
+            r#"[{"a":1},{"a":2}]"#,
+            r#""text""#,
+            "",
+        ] {
+            let together = lookup_all(document.as_bytes(), &pointers);
+            let alone = pointers.map(|pointer| lookup(document.as_bytes(), pointer));
+            assert_eq!(together, alone, "{document}");
+        }
+        let malformed = lookup_all(br#"{"a":{"b":1,"b":2},"d":[1,2"#, &pointers);
+        assert!(malformed.iter().all(Result::is_err), "{malformed:?}");
+        assert_eq!(lookup_all(b"{}", &[""; 0]), []);
     }
 }

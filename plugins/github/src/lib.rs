@@ -10,6 +10,9 @@ use hookgate_sdk::{
 
 struct GitHub;
 
+/// Text that may be absent.
+type Text = Result<Option<String>, Rejection>;
+
 hookgate_sdk::provider!(GitHub);
 
 impl Provider for GitHub {
@@ -17,15 +20,16 @@ impl Provider for GitHub {
 
     fn handle() -> Result<Verdict, Rejection> {
         verify()?;
-        let document = document()?;
+        let [action, repository, organization, installation] = document()?.texts([
+            "/action",
+            "/repository/id",
+            "/organization/id",
+            "/installation/id",
+        ]);
         Event {
             id: delivery::header("x-github-delivery")?,
-            event_type: event_type(&document)?,
-            ordering_key: document.first_text(&[
-                "/repository/id",
-                "/organization/id",
-                "/installation/id",
-            ])?,
+            event_type: event_type(action)?,
+            ordering_key: first([repository, organization, installation])?,
             ..Event::default()
         }
         .accept()
@@ -47,12 +51,22 @@ fn document() -> Result<Json, Rejection> {
     Ok(delivery::form("payload")?.map_or(Json::Body, Json::Text))
 }
 
-fn event_type(document: &Json) -> Result<Option<String>, Rejection> {
+fn event_type(action: Text) -> Text {
     let Some(event) = delivery::header("x-github-event")? else {
         return Ok(None);
     };
-    Ok(Some(match document.text("/action")? {
+    Ok(Some(match action? {
         Some(action) => [event.as_str(), &action].join("."),
         None => event,
     }))
+}
+
+/// The first that was found. What is behind it may be anything.
+fn first(texts: [Text; 3]) -> Text {
+    for text in texts {
+        if let Some(text) = text? {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
 }

@@ -84,6 +84,17 @@ impl Json {
         }
     }
 
+    /// What each of the pointers finds, as [`Json::value`] finds it, in one pass over the document.
+    pub fn values<const N: usize>(&self, pointers: [&str; N]) -> [Looked; N] {
+        let pointers = pointers.map(String::from);
+        let found = match self {
+            Json::Body => host::json_all(&pointers),
+            Json::Text(document) => host::json_all_in(document.as_bytes(), &pointers),
+        };
+        let mut found = found.into_iter();
+        [(); N].map(|()| found.next().unwrap_or(Ok(None)))
+    }
+
     /// The string, number or boolean at an RFC 6901 pointer, as text; a number as the source spells it.
     ///
     /// None where there is nothing, `null`, or no JSON document at all: an authentic delivery that is
@@ -94,16 +105,18 @@ impl Json {
     /// Malformed where an object on the path has the key twice, the value is an object or an array, or
     /// the pointer is not one.
     pub fn text(&self, pointer: &str) -> Result<Option<String>, Rejection> {
-        match self.value(pointer) {
-            Ok(None | Some(JsonValue::Null)) | Err(JsonError::Malformed) => Ok(None),
-            Ok(Some(JsonValue::Text(text) | JsonValue::Number(text))) => Ok(Some(text)),
-            Ok(Some(JsonValue::Boolean(value))) => {
-                Ok(Some(if value { "true" } else { "false" }.into()))
-            }
-            Ok(Some(JsonValue::Raw(_))) => Err(malformed(&["json ", pointer, ": not a scalar"])),
-            Err(JsonError::DuplicateKey) => Err(malformed(&["json ", pointer, ": duplicate key"])),
-            Err(JsonError::BadPointer) => Err(malformed(&["json ", pointer, ": not a pointer"])),
-        }
+        scalar(pointer, self.value(pointer))
+    }
+
+    /// What each of the pointers finds, as [`Json::text`] finds it, in one pass over the document. An error
+    /// of one is no error of the others: one that is not asked for costs no delivery.
+    pub fn texts<const N: usize>(
+        &self,
+        pointers: [&str; N],
+    ) -> [Result<Option<String>, Rejection>; N] {
+        let mut names = pointers.into_iter();
+        let found = self.values(pointers);
+        found.map(|found| scalar(names.next().unwrap_or_default(), found))
     }
 
     /// The first of the pointers that finds a value, as [`Json::text`] finds it.
@@ -153,6 +166,22 @@ impl Json {
     pub fn required_text(&self, pointer: &str) -> Result<String, Rejection> {
         self.text(pointer)?
             .ok_or_else(|| malformed(&["json ", pointer, ": absent"]))
+    }
+}
+
+/// What a pointer found.
+pub type Looked = Result<Option<JsonValue>, JsonError>;
+
+fn scalar(pointer: &str, found: Looked) -> Result<Option<String>, Rejection> {
+    match found {
+        Ok(None | Some(JsonValue::Null)) | Err(JsonError::Malformed) => Ok(None),
+        Ok(Some(JsonValue::Text(text) | JsonValue::Number(text))) => Ok(Some(text)),
+        Ok(Some(JsonValue::Boolean(value))) => {
+            Ok(Some(if value { "true" } else { "false" }.into()))
+        }
+        Ok(Some(JsonValue::Raw(_))) => Err(malformed(&["json ", pointer, ": not a scalar"])),
+        Err(JsonError::DuplicateKey) => Err(malformed(&["json ", pointer, ": duplicate key"])),
+        Err(JsonError::BadPointer) => Err(malformed(&["json ", pointer, ": not a pointer"])),
     }
 }
 

@@ -71,7 +71,7 @@ fn endless_computation_uses_up_the_fuel() {
 }
 
 /// Calls that keep the host busy with the body, or with 100 KiB of the guest's memory.
-const SCANS: [(&str, &str); 11] = [
+const SCANS: [(&str, &str); 13] = [
     (
         "json",
         "(call $json (i32.const 0x1000) (i32.const 12) (i32.const 0x2000))",
@@ -79,6 +79,14 @@ const SCANS: [(&str, &str); 11] = [
     (
         "json-in",
         "(call $json-in (i32.const 0) (i32.const 0x19000) (i32.const 0x1000) (i32.const 12) (i32.const 0x2000))",
+    ),
+    (
+        "json-all",
+        "(call $json-all (i32.const 0x1200) (i32.const 1) (i32.const 0x2000))",
+    ),
+    (
+        "json-all-in",
+        "(call $json-all-in (i32.const 0) (i32.const 0x19000) (i32.const 0x1200) (i32.const 1) (i32.const 0x2000))",
     ),
     (
         "json, long pointer",

@@ -60,17 +60,21 @@ impl Memory {
     }
 
     fn json(&self) -> String {
-        match (self.byte(0), self.byte(4), self.byte(8)) {
+        self.json_at(0)
+    }
+
+    fn json_at(&self, at: usize) -> String {
+        match (self.byte(at), self.byte(at + 4), self.byte(at + 8)) {
             (1, error, _) => format!(
                 "error {}",
                 ["malformed", "duplicate", "pointer"][error as usize]
             ),
             (0, 0, _) => "none".into(),
-            (0, 1, 0) => format!("text {}", self.text(12)),
-            (0, 1, 1) => format!("number {}", self.text(12)),
-            (0, 1, 2) => format!("boolean {}", self.byte(12)),
+            (0, 1, 0) => format!("text {}", self.text(at + 12)),
+            (0, 1, 1) => format!("number {}", self.text(at + 12)),
+            (0, 1, 2) => format!("boolean {}", self.byte(at + 12)),
             (0, 1, 3) => "null".into(),
-            (0, 1, 4) => format!("raw {}", self.text(12)),
+            (0, 1, 4) => format!("raw {}", self.text(at + 12)),
             other => panic!("{other:?}"),
         }
     }
@@ -274,6 +278,30 @@ fn json_is_looked_up_in_the_body_and_in_other_documents_alike() {
         Probe::body(b"").ask_name("json", "").json(),
         "error malformed"
     );
+}
+
+#[test]
+fn many_pointers_are_looked_up_at_once_in_the_body_and_in_other_documents() {
+    // Addresses and lengths first, then the pointers, then the document.
+    let (mut list, mut behind) = (Vec::new(), Vec::new());
+    let at = |behind: &[u8]| 0x1000 + 8 * LOOKUPS.len() + behind.len();
+    for (pointer, _) in LOOKUPS {
+        for word in [at(&behind), pointer.len()] {
+            list.extend(u32::try_from(word).unwrap().to_le_bytes());
+        }
+        behind.extend(pointer.as_bytes());
+    }
+    let (document, length, count) = (at(&behind), DOCUMENT.len(), LOOKUPS.len());
+    let arguments = [list, behind, DOCUMENT.into()].concat();
+    let list = format!("(i32.const 0x1000) (i32.const {count}) (i32.const 0x7c00)");
+    for call in [
+        format!("(call $json-all {list})"),
+        format!("(call $json-all-in (i32.const {document}) (i32.const {length}) {list})"),
+    ] {
+        let memory = Probe::body(DOCUMENT.as_bytes()).ask(&arguments, &call);
+        let found: Vec<_> = memory.items(20).map(|at| memory.json_at(at)).collect();
+        assert_eq!(found, LOOKUPS.map(|(_, expected)| expected));
+    }
 }
 
 #[test]
