@@ -170,15 +170,22 @@ impl RedisStore {
         };
         let error = tried.await.err()?;
         let finding = Finding::error(format!("a claim for trial failed: {error}"));
+        let text = error.to_string();
+        // Within a script a missing permission may come behind a write, which makes a claim ambiguous.
+        let is_permission = ["NOPERM", "can't run this command"]
+            .iter()
+            .any(|said| text.contains(said));
         Some(match error {
-            StoreError::Refused(_) => finding.hint(
+            StoreError::Busy(_) | StoreError::Ambiguous(_) if !is_permission => {
+                // No reason to refuse the start: claims are tried again too.
+                finding
+                    .hint("check the network, and `store.redis.nodes`")
+                    .passing()
+            }
+            _ => finding.hint(
                 "the user needs EVAL, EVALSHA, TIME, HSET, HGET, HMGET, HGETALL, HDEL, DEL and PEXPIREAT on \
                  the keys with the prefix, WAIT where replicas are waited for, and INFO",
             ),
-            // No reason to refuse the start: claims are tried again too.
-            StoreError::Busy(_) | StoreError::Ambiguous(_) => {
-                finding.hint("check the network, and `store.redis.nodes`").passing()
-            }
         })
     }
 
