@@ -41,6 +41,9 @@ const DATE: Duration = Duration::from_secs(1);
 /// just ended.
 const IDLE: Duration = Duration::from_secs(15);
 
+/// How long any call waits for its answer. Claims, settlements and sends have tighter bounds of their own.
+const SILENCE: Duration = Duration::from_secs(5);
+
 /// Where AWS is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AwsSettings {
@@ -119,7 +122,7 @@ pub async fn configuration(settings: &AwsSettings, timeout: Duration) -> SdkConf
     // A server that takes a request and never answers keeps no caller: not the look at the start either.
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(timeout)
-        .read_timeout(timeout)
+        .read_timeout(timeout.max(SILENCE))
         .build();
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .retry_config(RetryConfig::disabled())
