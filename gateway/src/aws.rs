@@ -41,6 +41,9 @@ const DATE: Duration = Duration::from_secs(1);
 /// just ended.
 const IDLE: Duration = Duration::from_secs(15);
 
+/// How long any call waits for its answer. Claims, settlements and sends have tighter bounds of their own.
+const SILENCE: Duration = Duration::from_secs(5);
+
 /// Where AWS is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AwsSettings {
@@ -113,13 +116,13 @@ pub fn unusable(what: &str, failure: &Failure) -> Finding {
     }
 }
 
-/// The configuration of the clients of AWS, whose calls take at most three times `timeout`: credentials from the
-/// environment, a profile, the container or the instance, in that order.
+/// The configuration of the clients of AWS: credentials from the environment, a profile, the container or the
+/// instance, in that order.
 pub async fn configuration(settings: &AwsSettings, timeout: Duration) -> SdkConfig {
     // Claims and sends are given up sooner, by who makes them; nothing else may wait for ever.
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(timeout)
-        .operation_timeout(3 * timeout)
+        .operation_timeout(SILENCE.max(3 * timeout))
         .build();
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .retry_config(RetryConfig::disabled())

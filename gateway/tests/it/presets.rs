@@ -2,6 +2,7 @@
 //! signatures of the provider are published, they verify with the preset's options alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use hookgate::crypto::Key;
@@ -173,10 +174,12 @@ fn the_list_of_providers_is_made_of_the_manifests() {
             .iter()
             .map(|spec| format!("`{}`", spec.name));
         let secrets = secrets.collect::<Vec<_>>().join(", ");
-        page += &format!(
-            "| [`{name}`]({}) | {known} | {secrets} |\n",
-            manifest.documentation
-        );
+        let documentation = &manifest.documentation;
+        writeln!(
+            page,
+            "| [`{name}`]({documentation}) | {known} | {secrets} |"
+        )
+        .unwrap();
     }
     let path = workspace().join("docs/providers.md");
     if std::env::var_os("UPDATE").is_some() {

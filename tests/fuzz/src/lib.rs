@@ -12,7 +12,7 @@ use hookgate::pipeline::{Gateway, Timing};
 use hookgate::plugin::Plugin;
 use hookgate::telemetry::Telemetry;
 use hookgate::tenants::{
-    InFlightPolicy, NoEventId, Policy, Ready, SameIdOtherBody, Source, Tenants,
+    ClaimOutage, InFlightPolicy, NoEventId, Policy, Ready, SameIdOtherBody, Source, Tenants,
 };
 
 const WORLD: &str = include_str!("../../guests/world.wat");
@@ -51,6 +51,9 @@ pub fn policy(ordering: Ordering, same_id_other_body: SameIdOtherBody) -> Policy
         lease: Duration::from_secs(4),
         answer_deadline: Duration::from_secs(5),
         in_flight: InFlightPolicy::Wait,
+        claim_ttl_follows_queue: false,
+        claim_outage: ClaimOutage::Reject,
+        redelivery_after: None,
     }
 }
 

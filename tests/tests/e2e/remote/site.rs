@@ -307,30 +307,39 @@ impl Site {
     pub async fn messages(&self) -> Vec<Message> {
         let mut all = Vec::new();
         loop {
-            let received = self
-                .client
-                .receive_message()
-                .queue_url(self.queue())
-                .max_number_of_messages(10)
-                .message_attribute_names("All")
-                .message_system_attribute_names(MessageSystemAttributeName::All)
-                .send();
-            let received = received.await.expect("the queue is readable");
-            let received = received.messages.unwrap_or_default();
-            if received.is_empty() {
+            let some = self.take(10).await;
+            if some.is_empty() {
                 all.sort_by_key(|message: &Message| message.place);
                 return all;
             }
-            let entries = received.iter().enumerate().map(|(place, message)| {
-                let handle = message.receipt_handle.clone().unwrap_or_default();
-                let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string());
-                entry.receipt_handle(handle).build().expect("an entry")
-            });
-            let delete = self.client.delete_message_batch().queue_url(self.queue());
-            let deleted = delete.set_entries(Some(entries.collect())).send().await;
-            deleted.expect("messages are deleted");
-            all.extend(received.iter().map(read));
+            all.extend(some);
         }
+    }
+
+    /// Takes a few messages out of the queue, ten at the most.
+    pub async fn take(&self, at_most: i32) -> Vec<Message> {
+        let received = self
+            .client
+            .receive_message()
+            .queue_url(self.queue())
+            .max_number_of_messages(at_most)
+            .message_attribute_names("All")
+            .message_system_attribute_names(MessageSystemAttributeName::All)
+            .send();
+        let received = received.await.expect("the queue is readable");
+        let received = received.messages.unwrap_or_default();
+        if received.is_empty() {
+            return Vec::new();
+        }
+        let entries = received.iter().enumerate().map(|(place, message)| {
+            let handle = message.receipt_handle.clone().unwrap_or_default();
+            let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string());
+            entry.receipt_handle(handle).build().expect("an entry")
+        });
+        let delete = self.client.delete_message_batch().queue_url(self.queue());
+        let deleted = delete.set_entries(Some(entries.collect())).send().await;
+        deleted.expect("messages are deleted");
+        received.iter().map(read).collect()
     }
 }
 
