@@ -43,7 +43,7 @@ pub async fn redis(delay: Duration) {
     let redis = Redis::start(&[]).expect("a server");
     let address = behind(redis.address(), delay).await.expect("a port");
     println!("ready: redis://{address}");
-    std::future::pending().await;
+    std::future::pending::<()>().await;
 }
 
 /// Runs both services of AWS until the process is killed. Prints where they are.
@@ -54,7 +54,7 @@ pub async fn aws(delay: Duration) {
     let dynamodb = behind(dynamodb, delay).await.expect("a port");
     let sqs = sqs(delay).await.expect("a port");
     println!("ready: http://{dynamodb} http://{sqs}");
-    std::future::pending().await;
+    std::future::pending::<()>().await;
 }
 
 async fn listen() -> io::Result<(TcpListener, SocketAddr)> {
