@@ -136,7 +136,10 @@ impl EventQueue for SqsQueue {
             return self.send(message, lease).await;
         }
         match send(&self.recorded(queue), message, lease).await {
-            Err(QueueError::Refused(why)) if is_missing(&why) => self.send(message, lease).await,
+            // One that may no longer be sent to is as good as gone: refused for ever, the event would be lost.
+            Err(QueueError::Refused(why)) if is_missing(&why) || why.contains("AccessDenied") => {
+                self.send(message, lease).await
+            }
             sent => sent,
         }
     }

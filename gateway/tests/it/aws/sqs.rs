@@ -356,3 +356,16 @@ async fn a_taker_sends_to_the_recorded_queue_while_that_exists() {
         assert_eq!(fifo.held(&[&id]).await, [copy]);
     }
 }
+
+#[tokio::test]
+async fn a_recorded_queue_that_may_no_longer_be_sent_to_keeps_no_event() {
+    let denied = Fault::aws(400, "AccessDenied");
+    let (proxy, fifo) = broken(Plan::script([denied]).on("SendMessageBatch")).await;
+    let id = fresh("denied");
+    let copy = message(&id, &id, "body");
+    let before = fifo.url.replace("events.fifo", "before.fifo");
+    let sent = fifo.queue.send_recorded(&before, &copy, &lease()).await;
+    assert_eq!(sent.unwrap(), Sent::Held);
+    assert_eq!(proxy.fired().len(), 1, "the recorded one came first");
+    assert_eq!(fifo.held(&[&id]).await, [copy]);
+}
