@@ -4,13 +4,15 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOOKGATE := $(TARGET)/debug/hookgate
 CARGO_FLAGS := $(if $(CI),--locked)
 
-.PHONY: help setup build plugins demo test chaos model fuzz bench lint clean
+.PHONY: help setup backends build plugins demo test chaos model fuzz bench lint clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install what build and tests need beyond cargo (says what it does; harmless to repeat)
+setup: ## Install what the build needs beyond cargo (says what it does; harmless to repeat)
 	@plugins/setup.sh
+
+backends: ## Install the servers that tests run against: redis-server, and a stand-in for AWS
 	@tests/setup.sh
 
 build: setup ## Build the gateway and the test programs (one development build serves demo and tests)
@@ -23,19 +25,19 @@ plugins: build ## Build the plugins into target/plugins, and put their presets b
 demo: plugins ## Deliver real webhooks to the real gateway on this machine, kill it, and show what happened
 	$(TARGET)/debug/demo
 
-test: plugins ## Run all everyday tests
+test: backends plugins ## Run all everyday tests
 	cargo test $(CARGO_FLAGS) --workspace
 	cargo test $(CARGO_FLAGS) --manifest-path plugins/Cargo.toml
 
-chaos: plugins ## Kill and break for much longer than every day: CHAOS_SEEDS=1000 CHAOS_REMOTE_SEEDS=60 HERD_SECONDS=60
+chaos: backends plugins ## Kill and break for much longer than every day: CHAOS_SEEDS=1000 CHAOS_REMOTE_SEEDS=60 HERD_SECONDS=60
 	@CARGO_FLAGS="$(CARGO_FLAGS)" tests/chaos.sh
 
-bench: plugins ## Measure the speed ladder, and latency at half of it (release build; Markdown, and JSON in target/bench)
+bench: backends plugins ## Measure the speed ladder, and latency at half of it (release build; Markdown, and JSON in target/bench)
 	cargo build $(CARGO_FLAGS) --release -p hookgate --bin hookgate --example ladder
 	@$(TARGET)/release/examples/ladder sandbox
 	@tests/bench/ladder.sh
 
-model: ## Try many more schedules and sequences on the protocol than every day: CHAOS_SEEDS=20000 MODEL_CASES=5000
+model: backends ## Try many more schedules and sequences on the protocol than every day: CHAOS_SEEDS=20000 MODEL_CASES=5000
 	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),20000) CHAOS_FROM=$(or $(CHAOS_FROM),400) MODEL_CASES=$(or $(MODEL_CASES),5000) \
 		cargo test $(CARGO_FLAGS) -p hookgate --test it -- chaos:: model:: --nocapture
 

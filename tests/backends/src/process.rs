@@ -28,7 +28,7 @@ rm -rf "$directory""#;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Its program is not there.
-    #[error("{program} is not installed\nhint: `make setup` installs it; {by_hand}")]
+    #[error("{program} is not installed\nhint: `make backends` installs it; {by_hand}")]
     Missing {
         /// The program.
         program: String,

@@ -30,7 +30,7 @@ fn a_missing_program_says_how_to_install_it() {
     let error = Process::start("no-such-server", &[], "by hand: apt-get install it").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no-such-server is not installed\nhint: `make setup` installs it; by hand: apt-get install it"
+        "no-such-server is not installed\nhint: `make backends` installs it; by hand: apt-get install it"
     );
 }
 
