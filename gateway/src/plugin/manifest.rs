@@ -61,9 +61,20 @@ pub struct Manifest {
     pub id_signed: bool,
     /// Whether the signed time is the attempt's or the event's.
     pub signed_time: Option<SignedTime>,
-    /// The hosts that keys and certificates are fetched from.
+    /// The hosts that keys and certificates are fetched from, and handshakes confirmed at; a `*` stands for one
+    /// label, as in `sns.*.amazonaws.com`.
     #[serde(default)]
     pub key_hosts: Vec<String>,
+    /// What a certificate by URL must be, beside valid when the delivery arrives.
+    pub certificates: Option<CertificateSpec>,
+    /// How the provider tries who listens, in a few words; none where it does not.
+    pub handshake: Option<String>,
+    /// Whether the answer to that holds a MAC, for which the source needs `sign_challenges`.
+    #[serde(default)]
+    pub signs_challenges: bool,
+    /// Whether one delivery may hold several of the provider's events: they travel as one message.
+    #[serde(default)]
+    pub batch: bool,
     /// Whether the scheme signs the URL that the provider called.
     #[serde(default)]
     pub needs_public_url: bool,
@@ -78,6 +89,17 @@ pub struct Manifest {
     /// All that it was read from, for presets to change.
     #[serde(skip)]
     pub(super) json: BTreeMap<String, serde_json::Value>,
+}
+
+/// What a certificate by URL must be.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct CertificateSpec {
+    /// The names that its subject may have; a `*` stands for one label.
+    pub names: Vec<String>,
+    /// Whether it must be signed, by what is at the same URL, up to an authority that the system trusts. Where
+    /// not, that it came from its host by HTTPS is what vouches for it.
+    #[serde(default)]
+    pub chain: bool,
 }
 
 /// How a provider's signature scheme is known.
