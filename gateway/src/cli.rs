@@ -74,7 +74,7 @@ pub enum Command {
 /// The configuration to use.
 #[derive(Debug, clap::Args)]
 pub struct ConfigFile {
-    /// The configuration file
+    /// The configuration file; env:NAME is an environment variable that holds its text
     #[arg(long, value_name = "FILE", default_value = "hookgate.toml")]
     pub config: PathBuf,
 }
