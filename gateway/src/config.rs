@@ -60,10 +60,11 @@ pub(crate) struct Config {
 pub(crate) struct Server {
     /// The address and port. Default `"127.0.0.1:8080"`; port 0 takes a free one.
     pub listen: String,
-    /// The certificate for TLS and those between it and the authority, as PEM. Default: no TLS. With it HTTP/2
-    /// and HTTP/1.1 are served as the client prefers; without it too, in clear.
+    /// The certificate for TLS and those between it and the authority, as PEM: a file, or an environment
+    /// variable as `"env:NAME"`. Default: no TLS. With it HTTP/2 and HTTP/1.1 are served as the client prefers;
+    /// without it too, in clear.
     pub tls_certificate: Option<PathBuf>,
-    /// The certificate's private key, as PEM.
+    /// The certificate's private key, as PEM: a file, or `"env:NAME"`.
     pub tls_key: Option<PathBuf>,
     /// The largest body. Default `"1MiB"`. A larger one is answered 413.
     pub max_body: Size,

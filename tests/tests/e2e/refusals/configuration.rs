@@ -49,6 +49,22 @@ async fn a_configuration_in_an_environment_variable_is_checked_like_a_file() {
 }
 
 #[tokio::test]
+async fn a_certificate_and_its_key_may_stand_in_environment_variables() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let tls = "tls_certificate = \"env:CERTIFICATE\"\ntls_key = \"env:CERTIFICATE_KEY\"\n";
+    let config = world::head().replace("[server]\n", &format!("[server]\n{tls}"));
+    let directory = configured(&config);
+    let check = async |key: Option<String>| {
+        let mut command = gateway::command(directory.path());
+        command.arg("check").env("CERTIFICATE", made.cert.pem());
+        command.envs(key.map(|key| ("CERTIFICATE_KEY", key)));
+        output_of(command, directory.path()).await
+    };
+    let good = check(Some(made.signing_key.serialize_pem())).await;
+    assert_snapshot!(good + &check(None).await);
+}
+
+#[tokio::test]
 async fn a_good_file_has_no_problems() {
     let directory = configured(&(world::head() + &world::orders("acme", "good", "SECRET")));
     assert_snapshot!(said(directory.path(), &["check"]).await);
