@@ -148,6 +148,11 @@ pub(crate) struct Plugins {
     pub concurrent_calls: u32,
     /// What a plugin may hand to the host in one call. Default `"1MiB"`.
     pub output: Size,
+    /// Whether plugins are taken that bring a language's runtime, such as those written in JavaScript or Python.
+    /// They may have larger tables, and may import WASI, which gives them nothing: no files, network,
+    /// environment or clock. Default `false`. `memory` and `fuel` have to be larger too for most: see
+    /// `hookgate plugin bench --runtimes`.
+    pub runtimes: bool,
     /// The SHA-256 that a plugin's file, or a preset's, must have, by the plugin's name, in hexadecimal as
     /// `sha256sum` and `hookgate plugin inspect` print it. Another file of that name is refused.
     pub pinned: BTreeMap<String, String>,
@@ -168,6 +173,7 @@ impl Default for Plugins {
             wall_clock: Time(limits.wall_clock),
             concurrent_calls: limits.concurrent_calls,
             output: Size(limits.output),
+            runtimes: limits.runtimes,
             pinned: BTreeMap::new(),
             watch: Time::seconds(2),
         }

@@ -47,6 +47,9 @@ pub enum PluginCommand {
     Inspect {
         /// The component
         file: PathBuf,
+        /// What the plugin may be and cost
+        #[command(flatten)]
+        limits: RuntimeLimits,
     },
     /// Runs published signatures through a plugin
     Test {
@@ -61,6 +64,9 @@ pub enum PluginCommand {
         /// Try other key forms, hashes, spellings and bodies where a signature does not fit, and say which does
         #[arg(long)]
         explain: bool,
+        /// What the plugin may be and cost
+        #[command(flatten)]
+        limits: RuntimeLimits,
     },
     /// Measures what a delivery costs in the sandbox, beside the same hashing without one
     Bench {
@@ -72,7 +78,19 @@ pub enum PluginCommand {
         /// The options of a generic plugin by "scheme/provider" or "scheme"
         #[arg(long, value_name = "FILE")]
         options: Option<PathBuf>,
+        /// What the plugin may be and cost
+        #[command(flatten)]
+        limits: RuntimeLimits,
     },
+}
+
+/// What a plugin may be and cost.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct RuntimeLimits {
+    /// Take a plugin that brings a language's runtime: as with `plugins.runtimes`, and `memory = "128MiB"` and
+    /// `fuel = 2000000000`
+    #[arg(long)]
+    runtimes: bool,
 }
 
 /// Whether what was asked for came out well.
@@ -156,9 +174,9 @@ pub fn run(
             let to = to.unwrap_or_else(|| build::default_output(Path::new(".")));
             build_plugins(&directory, &to, out, err)
         }
-        PluginCommand::Inspect { file } => {
+        PluginCommand::Inspect { file, limits } => {
             let digest = crypto::sha256(&read(&file)?);
-            let finding = inspect(&load(&file)?, out, err)?;
+            let finding = inspect(&load(&file, limits)?, out, err)?;
             writeln!(out, "{:18}{}", "SHA-256", HEXLOWER.encode(&digest))?;
             Ok(finding)
         }
@@ -166,12 +184,13 @@ pub fn run(
             file,
             vectors,
             options,
+            limits,
         } => {
             let presets = options.as_deref().map(vectors::read_presets).transpose()?;
             let vectors = vectors.as_deref().map(vectors::read).transpose()?;
             let bytes = read(&file)?.len();
             let started = Instant::now();
-            let plugin = load(&file)?;
+            let plugin = load(&file, limits)?;
             let loaded = bench::Loaded {
                 plugin: &plugin,
                 bytes,
@@ -185,11 +204,12 @@ pub fn run(
             vectors,
             options,
             explain,
+            limits,
         } => {
             let presets = options.as_deref().map(vectors::read_presets);
             let presets = presets.transpose()?.unwrap_or_default();
             let vectors = vectors::read(&vectors)?;
-            test(&load(&file)?, &vectors, &presets, explain, out)
+            test(&load(&file, limits)?, &vectors, &presets, explain, out)
         }
     }
 }
@@ -214,12 +234,16 @@ fn read(file: &Path) -> Result<Vec<u8>, PluginCommandError> {
     })
 }
 
-fn load(file: &Path) -> Result<WasmPlugin, PluginCommandError> {
+fn load(file: &Path, of: RuntimeLimits) -> Result<WasmPlugin, PluginCommandError> {
     let bytes = read(file)?;
-    let limits = Limits {
+    let mut limits = Limits {
         concurrent_calls: 1,
-        ..Limits::default()
+        ..Limits::of(of.runtimes)
     };
+    if of.runtimes {
+        limits.memory = 128 << 20;
+        limits.fuel = 2_000_000_000;
+    }
     let sandbox = Sandbox::new(limits).map_err(PluginCommandError::Sandbox)?;
     sandbox
         .load(&bytes)

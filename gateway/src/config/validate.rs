@@ -402,7 +402,7 @@ fn plugin_limits(config: &Config, directory: &Path) -> plugin::Limits {
         wall_clock: plugins.wall_clock.0,
         concurrent_calls: plugins.concurrent_calls,
         cache: plugins.cache.as_ref().map(|cache| directory.join(cache)),
-        ..plugin::Limits::default()
+        ..plugin::Limits::of(plugins.runtimes)
     }
 }
 
