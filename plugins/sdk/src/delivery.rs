@@ -54,6 +54,22 @@ pub fn form(name: &str) -> Result<Option<String>, Rejection> {
     parameter(host::form(), name)
 }
 
+/// The URL that the provider called, which its scheme signs.
+///
+/// # Errors
+///
+/// Malformed where the source has no `public_url`: only the operator knows how the outside calls it.
+pub fn called_url() -> Result<String, Rejection> {
+    external_url().ok_or_else(|| {
+        malformed(&["configuration: public_url is required, since the URL is signed"])
+    })
+}
+
+/// All of the body. Only for bodies that are read as a whole, such as a token.
+pub fn whole_body() -> Vec<u8> {
+    body(0, body_length())
+}
+
 /// Whether the body's content type is this one, whatever its case and parameters.
 pub fn has_content_type(media_type: &str) -> bool {
     let Some(found) = host::header("content-type") else {
