@@ -174,6 +174,20 @@ impl Json {
         Ok(None)
     }
 
+    /// The text of a field of a list's only element, where `list` is the list's pointer. None where the list
+    /// has several: what is true of the first is not true of the batch.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Json::text`].
+    pub fn only_text(&self, list: &str, field: &str) -> Result<Option<String>, Rejection> {
+        let second = self.value(&[list, "/1"].concat());
+        if matches!(second, Ok(Some(_))) {
+            return Ok(None);
+        }
+        self.text(&[list, "/0", field].concat())
+    }
+
     /// The value at the pointer, which every delivery of this provider has.
     ///
     /// # Errors
