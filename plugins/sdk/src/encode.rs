@@ -2,6 +2,8 @@
 //!
 //! For what is public, or goes on to the host: secrets and MACs are never written or compared here.
 
+use crate::bindings::hookgate::provider::types::Rejection;
+
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -47,6 +49,22 @@ fn sextet(character: u8) -> Option<u8> {
         b'/' | b'_' => 63,
         _ => return None,
     })
+}
+
+/// Whether a challenge may be signed: at most 256 letters, digits and `+/=_-`, of which no content that the
+/// provider signs is made. The host takes no others.
+///
+/// # Errors
+///
+/// Malformed where it is another; `name` says which.
+pub fn check_challenge(name: &str, challenge: &str) -> Result<(), Rejection> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
+    if (1..=256).contains(&challenge.len()) && challenge.bytes().all(known) {
+        return Ok(());
+    }
+    Err(Rejection::malformed(
+        [name, ": not 1 to 256 letters, digits and +/=_-"].concat(),
+    ))
 }
 
 /// The text as a JSON string, quotes included.
