@@ -14,6 +14,7 @@ pub mod bindings;
 pub mod delivery;
 mod elements;
 pub mod encode;
+pub mod family;
 pub mod pairs;
 mod rejection;
 mod response;

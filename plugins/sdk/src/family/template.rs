@@ -1,28 +1,43 @@
-//! The option `signed`: what the provider signs, as text with placeholders in braces.
+//! Text with placeholders in braces: what a provider signs (the option `signed`).
 //!
 //! Parses only; the pieces are filled from the delivery elsewhere. `{{` and `}}` are braces. A template
 //! that names nothing of the delivery is refused: one signature would then fit every delivery.
 
-use crate::locator::Locator;
+use super::locator::Locator;
 
 /// A piece of the signed content.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
+    /// Text as it is.
     Literal(String),
+    /// The body as received.
     Body,
+    /// The body's SHA-256 in hexadecimal.
     BodySha256,
+    /// The request's method.
     Method,
+    /// Path and query.
     Target,
+    /// The URL that the provider called.
     Url,
+    /// The secret itself, which plain digests hash together with the content.
+    Secret,
+    /// What the option `constant` says.
+    Constant,
     /// What the option `timestamp` finds, as sent.
     Timestamp,
     /// What the option `id` finds.
     Id,
+    /// What a locator finds.
     Located(Locator),
 }
 
-/// Reads a template. The error says what is wrong with it.
-pub(crate) fn parse(template: &str) -> Result<Vec<Piece>, String> {
+/// Reads a template.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn parse(template: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some((literal, brace, after)) = split_at_brace(rest) {
@@ -37,10 +52,9 @@ pub(crate) fn parse(template: &str) -> Result<Vec<Piece>, String> {
         };
     }
     push_literal(&mut pieces, rest);
-    if pieces
-        .iter()
-        .all(|piece| matches!(piece, Piece::Literal(_)))
-    {
+    let is_fixed =
+        |piece: &Piece| matches!(piece, Piece::Literal(_) | Piece::Secret | Piece::Constant);
+    if pieces.iter().all(is_fixed) {
         return Err("names nothing of the delivery".into());
     }
     Ok(pieces)
@@ -76,6 +90,8 @@ fn named(name: &str) -> Result<Piece, String> {
         "method" => Piece::Method,
         "target" => Piece::Target,
         "url" => Piece::Url,
+        "secret" => Piece::Secret,
+        "constant" => Piece::Constant,
         "timestamp" => Piece::Timestamp,
         "id" => Piece::Id,
         _ if !name.bytes().any(|byte| byte == b':') => {
@@ -134,5 +150,6 @@ mod tests {
     fn a_template_of_literals_alone_is_refused() {
         assert!(parse("").is_err());
         assert!(parse("{{body}}").is_err());
+        assert!(parse("{constant}{secret}").is_err());
     }
 }
