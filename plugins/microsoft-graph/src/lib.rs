@@ -1,0 +1,61 @@
+//! Microsoft Graph's change notifications: every item of `value` repeats the subscription's `clientState`.
+//!
+//! Nothing is signed: it is the operator's own text that tells Graph from others, so all items must have it. A
+//! `validationToken` in the query, when a subscription is made or renewed, is sent back as it is. The tokens of
+//! notifications with resource data are not looked at.
+
+use hookgate_sdk::{
+    Event, Json, JsonError, JsonValue, Provider, Rejection, Response, Verdict, delivery,
+    verification,
+};
+
+struct Graph;
+
+hookgate_sdk::provider!(Graph);
+
+impl Provider for Graph {
+    const MANIFEST: &'static str = include_str!("../manifest.json");
+
+    fn handle() -> Result<Verdict, Rejection> {
+        if let Some(token) = delivery::query("validationToken")? {
+            return Response::text(token).respond();
+        }
+        verify()?;
+        Event {
+            id: Json::Body.only_text("/value", "/id")?,
+            event_type: match Json::Body.only_text("/value", "/lifecycleEvent")? {
+                Some(lifecycle) => Some(lifecycle),
+                None => Json::Body.only_text("/value", "/changeType")?,
+            },
+            ordering_key: match Json::Body.only_text("/value", "/resourceData/id")? {
+                Some(id) => Some(id),
+                None => Json::Body.only_text("/value", "/resource")?,
+            },
+            ..Event::default()
+        }
+        .accept()
+    }
+}
+
+fn verify() -> Result<(), Rejection> {
+    let mut place = 0;
+    while let Some(item) = item(place)? {
+        let state = item.text("/clientState")?;
+        verification::check_token("secret", "clientState", state.as_deref())?;
+        place += 1;
+    }
+    if place == 0 {
+        return Err(Rejection::missing_signature("value: no item"));
+    }
+    Ok(())
+}
+
+fn item(place: usize) -> Result<Option<Json>, Rejection> {
+    match Json::Body.value(&["/value/", &place.to_string()].concat()) {
+        Ok(Some(JsonValue::Raw(item))) => Ok(Some(Json::Text(item))),
+        Ok(None) => Ok(None),
+        Ok(Some(_)) => Err(Rejection::malformed("value: one is no item")),
+        Err(JsonError::Malformed) => Err(Rejection::malformed("the body is not JSON")),
+        Err(_) => Err(Rejection::malformed("value: duplicate key")),
+    }
+}
