@@ -126,6 +126,11 @@ struct FaultLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FetchLabels {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SourceLabels {
     tenant: String,
     source: String,
@@ -172,6 +177,7 @@ pub struct Telemetry {
     rejected: Family<RejectLabels, Counter>,
     faults: Family<FaultLabels, Counter>,
     keys: Family<KeyLabels, Counter>,
+    fetches: Family<FetchLabels, Counter>,
     other_body: Family<SourceLabels, Counter>,
     unclaimed: Family<SourceLabels, Counter>,
     redelivered: Family<SourceLabels, Counter>,
@@ -207,6 +213,7 @@ impl Default for Telemetry {
             rejected: Family::default(),
             faults: Family::default(),
             keys: Family::default(),
+            fetches: Family::default(),
             other_body: Family::default(),
             unclaimed: Family::default(),
             redelivered: Family::default(),
@@ -275,6 +282,11 @@ impl Telemetry {
             "key_matches",
             "Verified deliveries by the key that matched",
             self.keys.clone(),
+        );
+        to.register(
+            "key_fetches",
+            "Keys and certificates by URL that were asked for, by result",
+            self.fetches.clone(),
         );
         to.register(
             "same_id_other_body",
@@ -455,6 +467,11 @@ impl Telemetry {
                 kind,
             })
             .inc();
+    }
+
+    /// A key or certificate by URL was asked for.
+    pub fn key_fetched(&self, result: &'static str) {
+        self.fetches.get_or_create(&FetchLabels { result }).inc();
     }
 
     /// A secret's value matched.

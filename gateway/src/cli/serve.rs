@@ -73,10 +73,15 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     let (registry, problems) = loaded.plugins(&sandbox);
     log(&problems);
     let telemetry = Arc::new(Telemetry::default());
-    let (tenants, problems) = loaded.tenants(&registry, &Process, &telemetry);
+    let clock: SharedClock = Arc::new(SystemClock);
+    let (keys, problems) = loaded.keys(&clock, &telemetry);
+    if problems.has_errors() {
+        return Err(refuse(problems));
+    }
+    log(&problems);
+    let (tenants, problems) = loaded.tenants(&registry, &Process, &telemetry, keys.as_ref());
     log(&problems);
     telemetry.sources_unavailable(tenants.sources().filter(|s| s.state.is_err()).count());
-    let clock: SharedClock = Arc::new(SystemClock);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();

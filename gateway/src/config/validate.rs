@@ -4,7 +4,7 @@
 //! Collects every problem. Settings are plain values: paths are absolute or start at the working directory,
 //! times are durations, and what must hold between them holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use crate::crypto::KeyForm;
 use crate::delivery::message::MAX_MESSAGE;
 use crate::delivery::{Name, Ordering};
 use crate::http::tls::TlsFiles;
+use crate::keys::HostPattern;
 use crate::pipeline::Timing;
 use crate::queue::sqs::SqsSettings;
 use crate::store::dynamodb::DynamoSettings;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub backend: BackendSettings,
     /// When new events are refused because too much waits.
     pub pressure: pressure::Limits,
+    /// How keys are fetched.
+    pub fetch: FetchSettings,
     /// Where a stand-in for AWS is.
     pub aws_endpoint: Option<String>,
     /// How long events are remembered, where that does not follow the queue.
@@ -63,6 +66,15 @@ pub struct Settings {
     pub max_message: usize,
     /// All sources.
     pub sources: Vec<SourceSettings>,
+}
+
+/// How keys and certificates are fetched from providers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FetchSettings {
+    /// The authorities that are trusted; none takes the system's.
+    pub certificate_authorities: Option<PathBuf>,
+    /// Where hosts are, by their names in lower case.
+    pub addresses: HashMap<String, SocketAddr>,
 }
 
 /// The claim store and the queue.
@@ -158,6 +170,10 @@ pub struct SourceSettings {
     pub public_url: Option<String>,
     /// The plugin's options.
     pub options: BTreeMap<String, String>,
+    /// The hosts that keys may be fetched from.
+    pub key_hosts: Vec<HostPattern>,
+    /// Whether the answer to a handshake may hold a MAC.
+    pub sign_challenges: bool,
     /// What stays in order.
     pub ordering: Ordering,
     /// How old a signature may be.
@@ -208,6 +224,7 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
         plugin: plugin_limits(config, directory),
         backend: backend(config, directory, problems),
         pressure: pressure(config, problems),
+        fetch: fetch(config, directory, problems),
         aws_endpoint: config.aws.endpoint.clone(),
         claim_ttl: fixed(config.store.claim_ttl),
         timing: timing(config, problems),
@@ -217,6 +234,27 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
     store_ttl(config, &settings.timing, problems);
     relations(&settings, problems);
     settings
+}
+
+fn fetch(config: &Config, directory: &Path, problems: &mut Problems) -> FetchSettings {
+    let mut addresses = HashMap::new();
+    for (host, text) in &config.fetch.addresses {
+        let path = KeyPath::new(&["fetch", "addresses"]).then(host);
+        match text.parse() {
+            Ok(address) => {
+                addresses.insert(host.to_ascii_lowercase(), address);
+            }
+            Err(_) => problems.add_new(
+                Problem::error(path, format!("{text:?} is not an address and port"))
+                    .hint("write it as \"10.0.0.1:443\" or \"[fd00::1]:443\""),
+            ),
+        }
+    }
+    let authorities = config.fetch.certificate_authorities.as_ref();
+    FetchSettings {
+        certificate_authorities: authorities.map(|path| directory.join(path)),
+        addresses,
+    }
 }
 
 /// The certificate and its key, which are of no use without each other.
@@ -646,6 +684,21 @@ fn check_source(source: &Source, path: &KeyPath, problems: &mut Problems) {
                 .hint("write it exactly as the provider is told it"),
         );
     }
+    for host in source
+        .key_hosts
+        .iter()
+        .filter(|host| HostPattern::new(host).is_none())
+    {
+        problems.add_new(
+            Problem::error(
+                path.then("key_hosts"),
+                format!("{host:?} is not a host's name"),
+            )
+            .hint(
+                "name it without scheme, port and path; only labels before the last two may be `*`",
+            ),
+        );
+    }
     for (key, time) in [
         ("max_age", source.max_age),
         ("content_ttl", source.content_ttl),
@@ -694,6 +747,12 @@ fn source_settings(
         redelivery_after: source.redelivery_after.map(|time| time.0),
         claim_ttl: fixed(source.claim_ttl.unwrap_or(default_ttl)),
         content_ttl: source.content_ttl.map(|time| time.0),
+        key_hosts: source
+            .key_hosts
+            .iter()
+            .filter_map(|host| HostPattern::new(host))
+            .collect(),
+        sign_challenges: source.sign_challenges,
         allow_weak_key: source.allow_weak_key,
     }
 }

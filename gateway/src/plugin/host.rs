@@ -55,6 +55,10 @@ pub(super) struct Call {
     setup: Arc<Setup>,
     pub(super) guard: Guard,
     pub(super) matched: Option<(String, usize)>,
+    /// Whether anything was verified.
+    verified: bool,
+    /// The URL to ask before a handshake is answered.
+    pub(super) confirm: Option<String>,
     /// What was asked of the host, where the call is a rehearsal; deliveries keep no such record.
     pub(super) asked: Option<Vec<Asked>>,
     logged: u32,
@@ -67,6 +71,8 @@ impl Call {
             setup,
             guard: Guard::new(limits),
             matched: None,
+            verified: false,
+            confirm: None,
             asked: None,
             logged: 0,
         }
@@ -95,6 +101,8 @@ pub enum Asked {
     Token(String),
     /// A signature that only the provider's private key makes, under this public key's name.
     PublicKey(String),
+    /// A token whose claims are signed, under this secret's or public key's name.
+    Jwt(String),
 }
 
 /// The delivery that a plugin sees while it is asked for its manifest.
@@ -148,6 +156,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     add_request(linker)?;
     add_body(linker)?;
     add_source(linker)?;
+    add_handshake(linker)?;
     verify::add_to(linker)
 }
 
@@ -290,8 +299,23 @@ fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     )
 }
 
-fn not_supported(function: String) -> wasmtime::Error {
-    Fault::NotSupported { function }.into()
+fn add_handshake(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
+    let mut to = linker.instance("hookgate:provider/handshake@1.0.0")?;
+    to.func_wrap(
+        "confirm",
+        |mut cx: Context<'_>, (url,): (String,)| -> HostResult<_> {
+            charge(&mut cx, url.len())?;
+            let call = cx.data_mut();
+            if !call.verified || call.confirm.is_some() {
+                let what = "it confirms a URL before anything was verified, or a second one";
+                return Err(refused(what.into()).into());
+            }
+            let remote = call.setup.remote.as_ref();
+            let approved = remote.is_some_and(|remote| remote.is_approved(&url));
+            call.confirm = approved.then_some(url);
+            Ok((approved,))
+        },
+    )
 }
 
 fn refused(what: String) -> Fault {

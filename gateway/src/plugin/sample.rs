@@ -136,6 +136,7 @@ fn signature(asked: Vec<Asked>) -> Result<Option<Fitting>, SampleError> {
             Asked::Mac { secret, .. } => SampleError::NoSecret(secret),
             Asked::Token(secret) => SampleError::Token(secret),
             Asked::PublicKey(name) => SampleError::PublicKey(name),
+            Asked::Jwt(name) => SampleError::Token(name),
         };
         obstacle = obstacle.or(Some(met));
     }

@@ -336,12 +336,13 @@ impl WasmPlugin {
         let verdict = provider
             .call_handle(&mut store)
             .map_err(|error| self.fault(&error, &mut store))?;
-        let verdict = host::verdict(verdict)?;
         let left = store.get_fuel().unwrap_or(0);
         let mut call = store.into_data();
+        let verdict = host::verdict(verdict, &call)?;
         let handled = Handled {
             verdict,
             key: call.matched.take(),
+            confirm: call.confirm.take(),
             fuel: self.limits.fuel.saturating_sub(left),
         };
         Ok((handled, call))
