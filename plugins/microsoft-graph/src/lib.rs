@@ -17,8 +17,11 @@ impl Provider for Graph {
     const MANIFEST: &'static str = include_str!("../manifest.json");
 
     fn handle() -> Result<Verdict, Rejection> {
-        if let Some(token) = delivery::query("validationToken")? {
-            return Response::text(token).respond();
+        // SharePoint spells it without the capital.
+        for name in ["validationToken", "validationtoken"] {
+            if let Some(token) = delivery::query(name)? {
+                return Response::text(token).respond();
+            }
         }
         verify()?;
         Event {

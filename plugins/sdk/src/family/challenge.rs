@@ -13,6 +13,8 @@ const LONGEST: usize = 2048;
 /// How a handshake is answered.
 pub struct Challenge {
     locator: Option<Locator>,
+    /// What must be where for a delivery to be a handshake.
+    condition: Option<(Locator, String)>,
     answer: Vec<Piece>,
     is_json: bool,
     /// The header that carries the answer, in the body's place.
@@ -40,7 +42,7 @@ pub struct Mac {
 }
 
 impl Challenge {
-    /// Reads the options `challenge`, `answer`, `answer_header`, `challenge_signed` and `probe`.
+    /// Reads the options `challenge`, `challenge_if`, `answer`, `answer_header`, `challenge_signed` and `probe`.
     ///
     /// # Errors
     ///
@@ -49,6 +51,7 @@ impl Challenge {
         let answer = options::text("answer").unwrap_or_else(|| "{challenge}".into());
         Ok(Self {
             locator: options::locator("challenge")?,
+            condition: condition()?,
             is_json: answer.starts_with('{') && answer != "{challenge}",
             answer: pieces(&answer),
             header: options::text("answer_header"),
@@ -62,6 +65,7 @@ impl Challenge {
     pub(super) fn nothing() -> Self {
         Self {
             locator: None,
+            condition: None,
             answer: Vec::new(),
             is_json: false,
             header: None,
@@ -87,6 +91,11 @@ impl Challenge {
         let Some(locator) = &self.locator else {
             return Ok(None);
         };
+        if let Some((locator, value)) = &self.condition
+            && locator.find(Given::nothing())?.as_deref() != Some(value)
+        {
+            return Ok(None);
+        }
         let Some(challenge) = locator.find(Given::nothing())? else {
             return Ok(None);
         };
@@ -126,6 +135,19 @@ impl Challenge {
             _ => challenge.into(),
         }
     }
+}
+
+/// The option `challenge_if`: a locator and the value that is to be there.
+fn condition() -> Result<Option<(Locator, String)>, Rejection> {
+    let wrong = |problem: &str| options::wrong("challenge_if", problem);
+    let Some(text) = options::text("challenge_if") else {
+        return Ok(None);
+    };
+    let (locator, value) = text
+        .split_once('=')
+        .ok_or_else(|| wrong("is not LOCATOR=VALUE"))?;
+    let locator = Locator::parse(locator).map_err(wrong)?;
+    Ok(Some((locator, value.into())))
 }
 
 fn sign(challenge: &str, mac: Option<Mac>) -> Result<Part, Rejection> {
