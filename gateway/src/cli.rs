@@ -7,6 +7,7 @@ mod check;
 mod claims;
 mod dev;
 mod events;
+mod health;
 mod monitor;
 pub mod plugin;
 mod providers;
@@ -14,6 +15,7 @@ mod send;
 mod serve;
 
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -53,6 +55,8 @@ pub enum Command {
     Serve(ConfigFile),
     /// Check a configuration, its plugins, its secrets and the backends that it names, and print every problem
     Check(check::CheckCommand),
+    /// Ask a running gateway whether it is ready; 1 where it is not, with the reason
+    Health(health::HealthCommand),
     /// Look into the queue of a running gateway, through its admin listener
     #[command(subcommand)]
     Events(events::EventsCommand),
@@ -74,9 +78,19 @@ pub enum Command {
 /// The configuration to use.
 #[derive(Debug, clap::Args)]
 pub struct ConfigFile {
-    /// The configuration file
+    /// The configuration file; env:NAME is an environment variable that holds its text
     #[arg(long, value_name = "FILE", default_value = "hookgate.toml")]
     pub config: PathBuf,
+}
+
+/// Where a listener of this machine is reached. One on every interface is on this machine's own.
+fn here(listen: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    (ip, listen.port()).into()
 }
 
 /// Runs a command and returns its exit code.
@@ -87,6 +101,7 @@ pub fn run(command: Command, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
         Command::Claims(command) => claims::run(&command, out, err),
         Command::Dev(command) => dev::run(&command, out, err),
         Command::Events(command) => events::run(&command, out, err),
+        Command::Health(command) => health::run(&command, out, err),
         Command::Send(command) => send::run(&command, out, err),
         Command::Providers(command) => providers::run(&command, out, err),
         Command::Plugin(command) => match plugin::run(command, out, err) {

@@ -1,4 +1,4 @@
-//! What the operator wrote: one TOML file, read strictly.
+//! What the operator wrote: one TOML file, or the same text in an environment variable, read strictly.
 //!
 //! The fields' documentation is the reference (`docs/configuration.md` is made of it). Unknown keys are
 //! refused, quantities carry their unit, and a secret's value never stands here: only where it is. Nothing in
@@ -63,10 +63,11 @@ pub(crate) struct Config {
 pub(crate) struct Server {
     /// The address and port. Default `"127.0.0.1:8080"`; port 0 takes a free one.
     pub listen: String,
-    /// The certificate for TLS and those between it and the authority, as PEM. Default: no TLS. With it HTTP/2
-    /// and HTTP/1.1 are served as the client prefers; without it too, in clear.
+    /// The certificate for TLS and those between it and the authority, as PEM: a file, or an environment
+    /// variable as `"env:NAME"`. Default: no TLS. With it HTTP/2 and HTTP/1.1 are served as the client prefers;
+    /// without it too, in clear.
     pub tls_certificate: Option<PathBuf>,
-    /// The certificate's private key, as PEM.
+    /// The certificate's private key, as PEM: a file, or `"env:NAME"`.
     pub tls_key: Option<PathBuf>,
     /// The largest body. Default `"1MiB"`. A larger one is answered 413.
     pub max_body: Size,
@@ -490,9 +491,16 @@ impl Loaded {
 
 /// Reads a file and checks all that it says by itself, without plugins or secrets. Fails with every problem
 /// that was found: such a file is malformed, and nothing can be started from it.
+///
+/// `env:NAME` in the place of a path is that environment variable, which holds the text itself: a container
+/// then needs no file. Paths in it start at the working directory. A file of such a name is `./env:NAME`.
 pub fn load(file: &Path, surroundings: &impl Surroundings) -> Result<Loaded, Problems> {
     let mut problems = Problems::of(file);
-    let Some(text) = problem::readable(surroundings.file(file), &mut problems) else {
+    let read = match file.to_str().and_then(|path| path.strip_prefix("env:")) {
+        Some(name) => problem::set(name, surroundings.variable(name), &mut problems),
+        None => problem::readable(surroundings.file(file), &mut problems),
+    };
+    let Some(text) = read else {
         return Err(problems);
     };
     let Some((document, config)) = Document::read(&text, &mut problems) else {

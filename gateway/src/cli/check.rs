@@ -26,7 +26,7 @@ const GATEWAY_AT_MOST: Duration = Duration::from_secs(1);
 /// What to check.
 #[derive(Debug, clap::Args)]
 pub struct CheckCommand {
-    /// The configuration file
+    /// The configuration file; env:NAME is an environment variable that holds its text
     #[arg(long, value_name = "FILE", default_value = "hookgate.toml")]
     config: PathBuf,
     /// Leave the store and the queue alone: check only what can be told without them

@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use clap::Subcommand;
 use serde_json::Value;
 
-use super::{CONFIG, FAILED, OK};
+use super::{CONFIG, FAILED, OK, here};
 use crate::config;
 use crate::config::secret::Process;
 use crate::http::client::{self, ClientError};
@@ -64,7 +64,7 @@ pub struct AdminAddress {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum EventsError {
+pub(super) enum EventsError {
     #[error("{0}")]
     Config(config::Problems),
     #[error(transparent)]
@@ -111,7 +111,7 @@ pub(super) fn run(command: &EventsCommand, out: &mut dyn Write, err: &mut dyn Wr
 }
 
 impl AdminAddress {
-    fn resolve(&self) -> Result<SocketAddr, EventsError> {
+    pub(super) fn resolve(&self) -> Result<SocketAddr, EventsError> {
         match self.admin {
             Some(address) => Ok(address),
             None => self.configured(),
@@ -122,7 +122,7 @@ impl AdminAddress {
         let loaded = config::load(&self.config, &Process).map_err(EventsError::Config)?;
         match loaded.settings.admin_listen {
             address if address.port() == 0 => Err(EventsError::AnyPort(self.config.clone())),
-            address => Ok(address),
+            address => Ok(here(address)),
         }
     }
 

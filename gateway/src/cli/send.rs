@@ -4,13 +4,13 @@
 //! configuration as the gateway, so it needs its secrets; they are printed no more than the gateway does.
 
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ConfigFile, FAILED, OK};
+use super::{ConfigFile, FAILED, OK, here};
 use crate::clock::{Clock, SystemClock};
 use crate::config::secret::Process;
 use crate::config::{self, Loaded, Problems};
@@ -155,15 +155,10 @@ impl SendCommand {
         Ok((Arc::clone(plugin), Arc::clone(&ready.setup)))
     }
 
-    /// Where the gateway is. One that listens on every interface is on this machine's own.
+    /// Where the gateway is.
     fn address(&self, listen: SocketAddr) -> Result<SocketAddr, SendError> {
         let Some(to) = &self.to else {
-            let here: IpAddr = match listen.ip() {
-                IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-                ip => ip,
-            };
-            return Ok((here, listen.port()).into());
+            return Ok(here(listen));
         };
         let host = to.strip_prefix("http://");
         let host = host.map(|host| host.trim_end_matches('/'));

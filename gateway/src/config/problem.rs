@@ -239,6 +239,24 @@ impl fmt::Display for Problems {
     }
 }
 
+/// The text of the environment variable that stands in the file's place, or a problem with it as a whole.
+pub(super) fn set(name: &str, value: Option<Vec<u8>>, problems: &mut Problems) -> Option<String> {
+    // An empty one is a deployment's mistake, and not a wish for all of the defaults.
+    if let Some(value) = value.filter(|value| !value.is_empty()) {
+        return readable(Ok(value), problems);
+    }
+    let problem = if name.is_empty() {
+        Problem::error(KeyPath::default(), "it names no environment variable")
+            .hint("write it as env:NAME")
+    } else {
+        let what = format!("the environment variable {name} is not set, or empty");
+        Problem::error(KeyPath::default(), what)
+            .hint("put the configuration's text into it, or name a file")
+    };
+    problems.add(problem);
+    None
+}
+
 /// The file's text, or a problem with the file as a whole.
 pub(super) fn readable(read: io::Result<Vec<u8>>, problems: &mut Problems) -> Option<String> {
     let whole = KeyPath::default();

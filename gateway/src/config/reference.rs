@@ -19,6 +19,9 @@ One TOML file. Unknown keys are refused. Durations and sizes are text with a uni
 `\"15days\"`, `\"512KiB\"` or `\"1MiB\"`; a bare number is refused. Paths that are not absolute start at the
 file's directory. `hookgate check` tells every mistake at once.
 
+Where a file is unhandy, as in a container, `--config env:NAME` reads the same text from the environment variable
+`NAME`; paths then start at the working directory.
+
 ```toml
 [tenants.acme.sources.github]
 plugin = \"github\"

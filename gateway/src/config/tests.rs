@@ -217,6 +217,32 @@ fn a_missing_file_is_told_with_where_paths_start() {
 }
 
 #[test]
+fn the_text_in_an_environment_variable_is_read_and_its_paths_start_at_the_working_directory() {
+    let text = "[plugins]\ndirectory = \"providers\"\n";
+    let world = World::default().variable("HOOKGATE_CONFIG", text);
+    let loaded = load(Path::new("env:HOOKGATE_CONFIG"), &world).unwrap();
+    assert_eq!(loaded.settings.plugin_directory, Path::new("providers"));
+}
+
+#[test]
+fn problems_of_an_environment_variable_are_told_with_its_name_and_line() {
+    let report = |name: &str, text: &'static str| {
+        let world = World::default().variable("CONFIG", text);
+        let problems = load(Path::new(name), &world).unwrap_err();
+        problems.to_string()
+    };
+    insta::assert_snapshot!(
+        [
+            report("env:CONFIG", "[server]\nlistne = \"\"\n"),
+            report("env:CONFIG", ""),
+            report("env:ABSENT", ""),
+            report("env:", ""),
+        ]
+        .join("\n\n")
+    );
+}
+
+#[test]
 fn a_file_that_is_not_text_is_told_by_line() {
     let mut world = World::default();
     world.files.insert(FILE, b"[server]\n# caf\xe9\n".to_vec());

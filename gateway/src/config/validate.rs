@@ -18,7 +18,7 @@ use crate::aws::AwsSettings;
 use crate::crypto::KeyForm;
 use crate::delivery::message::MAX_MESSAGE;
 use crate::delivery::{Name, Ordering};
-use crate::http::tls::TlsFiles;
+use crate::http::tls::{self, TlsFiles};
 use crate::keys::HostPattern;
 use crate::pipeline::Timing;
 use crate::queue::sqs::SqsSettings;
@@ -263,7 +263,11 @@ fn tls(config: &Config, directory: &Path, problems: &mut Problems) -> Option<Tls
     let (given, missing) = match (&server.tls_certificate, &server.tls_key) {
         (None, None) => return None,
         (Some(certificate), Some(key)) => {
-            let (certificate, key) = (directory.join(certificate), directory.join(key));
+            let at = |path: &PathBuf| match tls::variable(path) {
+                Some(_) => path.clone(),
+                None => directory.join(path),
+            };
+            let (certificate, key) = (at(certificate), at(key));
             return Some(TlsFiles { certificate, key });
         }
         (Some(_), None) => ("tls_certificate", "tls_key"),

@@ -552,6 +552,8 @@ fn certificates_and_keys_that_are_of_no_use_are_told_apart() {
         refused(&files.certificate, &missing),
         refused(&files.certificate, &files.certificate),
         refused(&files.certificate, &other.key),
+        refused(std::path::Path::new("env:HOOKGATE_TEST_ABSENT"), &files.key),
+        refused(std::path::Path::new("env:CARGO_PKG_NAME"), &files.key),
     ];
     insta::assert_snapshot!(table.join("\n"));
 }

@@ -1,5 +1,6 @@
 //! TLS by rustls, with ring: a certificate and its key, and HTTP/2 or HTTP/1.1 as the client prefers.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 /// The protocols that a client can ask for (RFC 7301), the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Where the certificate and its key are.
+/// Where the certificate and its key are: in files, or in environment variables, each as `env:NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate and those between it and the authority, as PEM.
@@ -31,6 +32,15 @@ pub enum TlsError {
         path: PathBuf,
         /// What is wrong.
         reason: pem::Error,
+    },
+    /// An environment variable is not there.
+    #[error(
+        "the environment variable {name} is not set\n\
+         hint: put the PEM's text into it for the gateway's process"
+    )]
+    Unset {
+        /// Its name.
+        name: String,
     },
     /// A file holds something else.
     #[error("{} holds no {what}\nhint: it has to be PEM: -----BEGIN {label}-----", path.display())]
@@ -58,7 +68,7 @@ pub enum TlsError {
 /// Reads the certificate and its key.
 pub fn load(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     let certificates = certificates(&files.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|reason| match reason {
+    let key = PrivateKeyDer::from_pem_slice(&pem(&files.key)?).map_err(|reason| match reason {
         pem::Error::NoItemsFound => without(&files.key, "private key", "PRIVATE KEY"),
         reason => TlsError::Read {
             path: files.key.clone(),
@@ -84,12 +94,29 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         path: path.to_owned(),
         reason,
     };
-    let all = CertificateDer::pem_file_iter(path).map_err(unreadable)?;
+    let pem = pem(path)?;
+    let all = CertificateDer::pem_slice_iter(&pem);
     let all = all.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
     if all.is_empty() {
         return Err(without(path, "certificate", "CERTIFICATE"));
     }
     Ok(all)
+}
+
+/// The environment variable that stands in a file's place.
+pub fn variable(path: &Path) -> Option<&str> {
+    path.to_str()?.strip_prefix("env:")
+}
+
+fn pem(path: &Path) -> Result<Vec<u8>, TlsError> {
+    if let Some(name) = variable(path) {
+        let value = std::env::var_os(name).map(OsString::into_encoded_bytes);
+        return value.ok_or_else(|| TlsError::Unset { name: name.into() });
+    }
+    std::fs::read(path).map_err(|error| TlsError::Read {
+        path: path.to_owned(),
+        reason: pem::Error::Io(error),
+    })
 }
 
 fn without(path: &Path, what: &'static str, label: &'static str) -> TlsError {

@@ -2,7 +2,9 @@
 
 use insta::assert_snapshot;
 
-use super::{configured, said, told_of_one_source};
+use hookgate_tests::gateway;
+
+use super::{configured, output_of, said, told_of_one_source};
 use crate::world;
 
 /// `check` and `serve`, which refuse a malformed file alike.
@@ -29,6 +31,37 @@ async fn a_missing_file_is_refused() {
     let directory = world::directory();
     let serve = said(directory.path(), &["serve", "--config", "other.toml"]).await;
     assert_snapshot!(serve);
+}
+
+#[tokio::test]
+async fn a_configuration_in_an_environment_variable_is_checked_like_a_file() {
+    let directory = configured("");
+    let config = world::head() + &world::orders("acme", "good", "SECRET");
+    let check = async |text: Option<&str>| {
+        let mut command = gateway::command(directory.path());
+        command.args(["check", "--config", "env:HOOKGATE_CONFIG"]);
+        command.envs(text.map(|text| ("HOOKGATE_CONFIG", text)));
+        output_of(command, directory.path()).await
+    };
+    let good = check(Some(&config)).await;
+    let bad = check(Some(&config.replace("plugin =", "plugni ="))).await;
+    assert_snapshot!(good + &bad + &check(None).await);
+}
+
+#[tokio::test]
+async fn a_certificate_and_its_key_may_stand_in_environment_variables() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let tls = "tls_certificate = \"env:CERTIFICATE\"\ntls_key = \"env:CERTIFICATE_KEY\"\n";
+    let config = world::head().replace("[server]\n", &format!("[server]\n{tls}"));
+    let directory = configured(&config);
+    let check = async |key: Option<String>| {
+        let mut command = gateway::command(directory.path());
+        command.arg("check").env("CERTIFICATE", made.cert.pem());
+        command.envs(key.map(|key| ("CERTIFICATE_KEY", key)));
+        output_of(command, directory.path()).await
+    };
+    let good = check(Some(made.signing_key.serialize_pem())).await;
+    assert_snapshot!(good + &check(None).await);
 }
 
 #[tokio::test]

@@ -2,11 +2,14 @@
 
 use std::net::TcpListener;
 
+use hookgate::http::client;
+use hookgate_tests::gateway;
 use hookgate_tests::provider::Connection;
 use insta::assert_snapshot;
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{SECRET, configured, said, serving};
+use super::{SECRET, configured, output_of, said, serving};
 use crate::world;
 
 /// The refusal of a gateway one of whose listeners another process has.
@@ -39,6 +42,51 @@ async fn events_without_a_gateway_say_where_it_was_looked_for() {
     let directory = world::directory();
     let text = said(directory.path(), &["events", "list", "--admin", &address]).await;
     assert_snapshot!(text.replace(&address, "ADDRESS"));
+}
+
+/// A gateway that is ready, then one that drains, then none; and one that another program stands for.
+#[tokio::test]
+async fn health_is_0_of_a_ready_gateway_and_else_1_with_the_reason() {
+    let head = world::head().replace("drain_delay = \"0s\"", "drain_delay = \"1h\"");
+    let directory = configured(&head);
+    let gateway = serving(directory.path()).await;
+    let admin = gateway.admin.to_string();
+    let ask = async || {
+        let text = said(directory.path(), &["health", "--admin", &admin]).await;
+        text.replace(&admin, "ADMIN")
+    };
+    let mut text = ask().await;
+    gateway.signal(Signal::TERM).expect("it runs");
+    world::until("the gateway drains", async || {
+        let answer = client::get(gateway.admin, "/readyz").await;
+        answer.is_ok_and(|(status, _)| status == 503)
+    })
+    .await;
+    text += &ask().await;
+    // Deliveries are served on at the other listener, which knows no such path.
+    let ingress = gateway.ingress.to_string();
+    let other = said(directory.path(), &["health", "--admin", &ingress]).await;
+    text += &other.replace(&ingress, "INGRESS");
+    gateway.kill().await.expect("it ends");
+    text += &ask().await;
+    assert_snapshot!(text);
+}
+
+#[tokio::test]
+async fn health_finds_the_admin_listener_by_the_configuration_in_the_environment() {
+    let free = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let everywhere = format!("[admin]\nlisten = \"0.0.0.0:{}\"", free.port());
+    let head = world::head().replace("[admin]\nlisten = \"127.0.0.1:0\"", &everywhere);
+    let directory = configured(&head);
+    let _gateway = serving(directory.path()).await;
+    let mut command = gateway::command(directory.path());
+    command.args(["health", "--config", "env:HOOKGATE_CONFIG"]);
+    command.env("HOOKGATE_CONFIG", &head);
+    let text = output_of(command, directory.path()).await;
+    assert_eq!(text, "exit code 0\n--- standard output\nready\n");
 }
 
 #[tokio::test]
@@ -80,11 +128,12 @@ async fn events_are_listed_and_shown_and_an_unknown_one_is_refused() {
 #[tokio::test]
 async fn every_command_has_its_help() {
     let directory = world::directory();
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &[],
         &["serve"],
         &["check"],
         &["send"],
+        &["health"],
         &["events"],
         &["events", "list"],
         &["events", "show"],
