@@ -48,11 +48,10 @@ fn answer(public_key: &str, challenge: String) -> Result<Verdict, Rejection> {
             "bt_challenge: not 20 to 32 hexadecimal digits",
         ));
     }
-    let mac = Message::new().literal(challenge).into_mac(
-        MacAlgorithm::HmacSha1,
-        "private_key",
-        Encoding::Hex,
-    );
+    let mac =
+        Message::new()
+            .literal(challenge)
+            .into_mac(MacAlgorithm::HmacSha1, "secret", Encoding::Hex);
     let prefix = Part::Bytes([public_key, "|"].concat().into_bytes());
     Response::ok("text/plain", vec![prefix, mac]).respond()
 }
@@ -77,7 +76,7 @@ fn verify(public_key: &str, payload: &str) -> Result<(), Rejection> {
         let signatures = Elements::new(&pairs, b'&').with_prefix(&own);
         Message::new().literal(payload).verify_mac(
             MacAlgorithm::HmacSha1,
-            "private_key",
+            "secret",
             signatures.map(Signature::hex),
         )
     };

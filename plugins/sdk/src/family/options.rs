@@ -4,7 +4,7 @@
 //! A bad option refuses every delivery, with a reason that begins with `configuration:` and names it.
 
 use super::locator::{Given, Locator};
-use crate::{Event, Rejection, source, time};
+use crate::{Event, Rejection, delivery, source, time};
 
 /// Reads a time's text into milliseconds since 1970.
 pub type TimeUnit = fn(&str) -> Option<u64>;
@@ -157,18 +157,24 @@ pub struct Timestamp {
     pub locator: Option<Locator>,
     /// Its unit.
     pub unit: TimeUnit,
+    /// How old a signature may be by the provider's own word, in ms; none: the source's tolerance alone counts.
+    pub max_age: Option<u64>,
 }
 
 impl Timestamp {
-    /// Reads the options `timestamp` and `timestamp_unit`.
+    /// Reads the options `timestamp`, `timestamp_unit` and `max_age`.
     ///
     /// # Errors
     ///
     /// Where one is bad.
     pub fn read() -> Result<Self, Rejection> {
+        let max_age = text("max_age").map(|text| {
+            time::from_seconds(&text).ok_or_else(|| wrong("max_age", "is not a number of seconds"))
+        });
         Ok(Self {
             locator: locator("timestamp")?,
             unit: unit("timestamp_unit", time::from_seconds)?,
+            max_age: max_age.transpose()?,
         })
     }
 
@@ -176,14 +182,18 @@ impl Timestamp {
     ///
     /// # Errors
     ///
-    /// Where it is absent or of another unit.
+    /// Where it is absent, of another unit, or too old.
     pub fn signed_at(&self, given: Given<'_>) -> Result<Option<u64>, Rejection> {
         let Some(locator) = &self.locator else {
             return Ok(None);
         };
-        let millis = (self.unit)(&locator.require(given)?);
-        millis
-            .map(Some)
-            .ok_or_else(|| Rejection::malformed("timestamp: not of the configured unit"))
+        let signed_at = (self.unit)(&locator.require(given)?)
+            .ok_or_else(|| Rejection::malformed("timestamp: not of the configured unit"))?;
+        match self.max_age {
+            Some(age) if delivery::now() > signed_at.saturating_add(age) => {
+                Err(Rejection::stale("timestamp: older than the option max_age"))
+            }
+            _ => Ok(Some(signed_at)),
+        }
     }
 }

@@ -252,6 +252,7 @@ mod tests {
             timestamp: Timestamp {
                 locator: timestamp.map(|text| Locator::parse(text).unwrap()),
                 unit: time::from_seconds,
+                max_age: None,
             },
             facts: Facts::nothing(),
             challenge: Challenge::nothing(),
