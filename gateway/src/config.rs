@@ -148,6 +148,13 @@ pub(crate) struct Plugins {
     pub concurrent_calls: u32,
     /// What a plugin may hand to the host in one call. Default `"1MiB"`.
     pub output: Size,
+    /// The SHA-256 that a plugin's file, or a preset's, must have, by the plugin's name, in hexadecimal as
+    /// `sha256sum` and `hookgate plugin inspect` print it. Another file of that name is refused.
+    pub pinned: BTreeMap<String, String>,
+    /// How often the directory, this file and the files of secrets are looked at for changes, which then take
+    /// effect: all of them or, where there is any mistake, none. Default `"2s"`; `"0s"` never looks. SIGHUP has
+    /// them looked at at once.
+    pub watch: Time,
 }
 
 impl Default for Plugins {
@@ -161,6 +168,8 @@ impl Default for Plugins {
             wall_clock: Time(limits.wall_clock),
             concurrent_calls: limits.concurrent_calls,
             output: Size(limits.output),
+            pinned: BTreeMap::new(),
+            watch: Time::seconds(2),
         }
     }
 }

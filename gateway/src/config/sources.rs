@@ -52,8 +52,13 @@ impl Plugins for Registry {
 impl Loaded {
     /// Loads the plugins, and tells what keeps any from being one. Without the directory there are none.
     pub fn plugins(&self, sandbox: &Sandbox) -> (Registry, Problems) {
+        self.plugins_after(sandbox, &Registry::default())
+    }
+
+    /// The same, without compiling what another registry has.
+    pub fn plugins_after(&self, sandbox: &Sandbox, before: &Registry) -> (Registry, Problems) {
         let directory = &self.settings.plugin_directory;
-        let registry = Registry::open(sandbox, directory);
+        let registry = Registry::reopen(sandbox, directory, &self.settings.pins, before);
         let mut problems = self.problems.none();
         problems.add_all(plugin_problems(directory, registry.as_ref()));
         self.document.locate(&mut problems);

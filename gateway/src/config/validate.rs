@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
+
 use super::policy::MAX_LEASE;
 use super::problem::{KeyPath, Problem, Problems};
 use super::secret::SecretRef;
@@ -21,6 +23,7 @@ use crate::delivery::{Name, Ordering};
 use crate::http::tls::{self, TlsFiles};
 use crate::keys::HostPattern;
 use crate::pipeline::Timing;
+use crate::plugin::registry::Pins;
 use crate::queue::sqs::SqsSettings;
 use crate::store::dynamodb::DynamoSettings;
 use crate::store::redis::{RedisSettings, RedisTimeouts};
@@ -48,6 +51,10 @@ pub struct Settings {
     pub drain_delay: Duration,
     /// Where the plugins are.
     pub plugin_directory: PathBuf,
+    /// The digests that plugins' files must have.
+    pub pins: Pins,
+    /// How often files are looked at for changes; none where never.
+    pub watch: Option<Duration>,
     /// What a plugin may cost, and where compiled ones are kept.
     pub plugin: plugin::Limits,
     /// The claim store and the queue.
@@ -66,6 +73,36 @@ pub struct Settings {
     pub max_message: usize,
     /// All sources.
     pub sources: Vec<SourceSettings>,
+}
+
+impl Settings {
+    /// Puts what a running gateway cannot change back to what it was, and tells the sections that this is in.
+    pub fn keep_fixed(&mut self, before: &Self) -> Vec<&'static str> {
+        let mut sections = Vec::new();
+        macro_rules! keep {
+            ($($section:literal: $($field:ident),+;)+) => {
+                $($(
+                    // None of these has a secret's value in it.
+                    if format!("{:?}", self.$field) != format!("{:?}", before.$field)
+                        && sections.last() != Some(&$section)
+                    {
+                        sections.push($section);
+                    }
+                    self.$field.clone_from(&before.$field);
+                )+)+
+            };
+        }
+        keep! {
+            "[server]": listen, tls, http, drain_delay;
+            "[admin]": admin_listen;
+            "[plugins]": plugin;
+            "[store] and [queue]": backend, timing, max_message;
+            "[queue.pressure]": pressure;
+            "[aws]": aws_endpoint;
+            "[fetch]": fetch;
+        }
+        sections
+    }
 }
 
 /// How keys and certificates are fetched from providers.
@@ -221,6 +258,8 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
         http: http_limits(config),
         drain_delay: config.server.drain_delay.0,
         plugin_directory: directory.join(&config.plugins.directory),
+        pins: pins(config, problems),
+        watch: Some(config.plugins.watch.0).filter(|every| !every.is_zero()),
         plugin: plugin_limits(config, directory),
         backend: backend(config, directory, problems),
         pressure: pressure(config, problems),
@@ -234,6 +273,26 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
     store_ttl(config, &settings.timing, problems);
     relations(&settings, problems);
     settings
+}
+
+fn pins(config: &Config, problems: &mut Problems) -> Pins {
+    let mut pins = Pins::new();
+    for (name, text) in &config.plugins.pinned {
+        let digest = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok();
+        match digest.and_then(|digest| digest.try_into().ok()) {
+            Some(digest) => {
+                pins.insert(name.clone(), digest);
+            }
+            None => problems.add_new(
+                Problem::error(
+                    KeyPath::new(&["plugins", "pinned"]).then(name),
+                    "it is not the 64 hexadecimal digits of a SHA-256",
+                )
+                .hint("`sha256sum FILE` prints them"),
+            ),
+        }
+    }
+    pins
 }
 
 fn fetch(config: &Config, directory: &Path, problems: &mut Problems) -> FetchSettings {

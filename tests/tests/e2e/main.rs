@@ -8,6 +8,7 @@ mod drain;
 mod hostile;
 mod published;
 mod refusals;
+mod reload;
 mod remote;
 mod send;
 mod stopped;
