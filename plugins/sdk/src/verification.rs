@@ -23,10 +23,14 @@ pub fn body_digest(algorithm: DigestAlgorithm) -> String {
 ///
 /// Missing signature where there is no value, bad signature where it is another; `place` says where it
 /// should be, such as `header x-token`.
-pub fn check_token(secret: &str, place: &str, value: Option<&str>) -> Result<(), Rejection> {
+pub fn check_token<T: AsRef<[u8]>>(
+    secret: &str,
+    place: &str,
+    value: Option<T>,
+) -> Result<(), Rejection> {
     match value {
         None => Err(Rejection::missing_signature([place, ": absent"].concat())),
-        Some(value) if host::verify_token(secret, value.as_bytes()) => Ok(()),
+        Some(value) if host::verify_token(secret, value.as_ref()) => Ok(()),
         Some(_) => Err(Rejection::bad_signature(
             [place, ": not the secret"].concat(),
         )),

@@ -38,18 +38,16 @@ fn verify() -> Result<(), Rejection> {
     let found = locator.find(Given::nothing())?;
     let prefix = text("prefix").unwrap_or_default();
     let Some(found) = found else {
-        return verification::check_token("secret", &place, None);
+        return verification::check_token::<&str>("secret", &place, None);
     };
     let token = behind(&found, &prefix)
         .ok_or_else(|| Rejection::missing_signature([&place, ": without its prefix"].concat()))?;
     match text("encoding").as_deref() {
         None | Some("text") => verification::check_token("secret", &place, Some(token)),
         Some("base64") => {
-            let decoded = encode::from_base64(token.as_bytes());
-            let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-            let decoded =
-                decoded.ok_or_else(|| Rejection::malformed([&place, ": not base64"].concat()))?;
-            verification::check_token("secret", &place, Some(&decoded))
+            let decoded = encode::from_base64(token.as_bytes())
+                .ok_or_else(|| Rejection::malformed([&place, ": not base64"].concat()))?;
+            verification::check_token("secret", &place, Some(decoded))
         }
         Some(_) => Err(wrong("encoding", "is neither text nor base64")),
     }

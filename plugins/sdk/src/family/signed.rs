@@ -23,7 +23,7 @@ const BODY_SHA256: BodyDigest = BodyDigest {
 pub enum Form {
     /// Encoded once.
     Plain(Encoding),
-    /// Base64 of the hexadecimal digits.
+    /// Hexadecimal digits, which are in base64 once more.
     HexInBase64,
 }
 
@@ -100,9 +100,7 @@ impl Signed {
 
     fn signatures(&self, given: Given<'_>) -> Vec<Signature> {
         let texts = given.elements.with_prefix(&self.prefix);
-        texts
-            .filter_map(|text| signature(self.form, text))
-            .collect()
+        texts.map(|text| signature(self.form, text)).collect()
     }
 
     fn message(&self, given: Given<'_>) -> Result<Message, Rejection> {
@@ -180,13 +178,17 @@ impl Signed {
     }
 }
 
-fn signature(form: Form, text: &str) -> Option<Signature> {
+fn signature(form: Form, text: &str) -> Signature {
     match form {
-        Form::Plain(encoding) => Some(Signature::encoded(encoding, text)),
-        Form::HexInBase64 => {
-            let digits = String::from_utf8(encode::from_base64(text.as_bytes())?).ok()?;
-            Some(Signature::hex(&digits))
-        }
+        Form::Plain(encoding) => Signature::encoded(encoding, text),
+        // Digits that are not in base64 once more are as good.
+        Form::HexInBase64 => match encode::from_base64(text.as_bytes()) {
+            Some(digits) if digits.is_ascii() => Signature {
+                encoding: Encoding::Hex,
+                text: digits,
+            },
+            _ => Signature::hex(text),
+        },
     }
 }
 
