@@ -15,6 +15,7 @@ mod preset;
 pub mod registry;
 pub mod sample;
 mod sandbox;
+pub mod scaffold;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::crypto::Keyring;
 use crate::delivery::{Delivery, Verdict};
 use crate::keys::{Remote, Wanted};
 
-pub use host::Asked;
+pub use host::{Asked, Said};
 pub use limits::Limits;
 pub use manifest::Manifest;
 pub use sandbox::{Sandbox, SandboxError, WasmPlugin};

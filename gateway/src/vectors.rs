@@ -4,6 +4,8 @@
 //! in-process plugin just as well. A vector passes only if what came out is what it expects: a fault is never
 //! a refusal, and a vector whose secret is no key proves nothing.
 
+mod explain;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -21,6 +23,8 @@ use crate::delivery::{Delivery, Event, RejectKind, Rejection, Response, Verdict}
 use crate::keys::{HostPattern, Remote};
 use crate::plugin::manifest::{SecretKind, SecretSpec};
 use crate::plugin::{Manifest, Plugin, Setup};
+
+pub use explain::explain;
 
 /// How old a signature may be and how far ahead, in ms: what a source has that says nothing else.
 const TOLERANCE_MS: u64 = 300_000;
@@ -352,6 +356,17 @@ pub fn run(plugin: &dyn Plugin, vectors: &[Vector], presets: &Presets) -> Report
         });
     }
     report
+}
+
+/// The delivery of a vector, and the source that it is for; the error says why there is none.
+pub fn source(
+    plugin: &dyn Plugin,
+    vector: &Vector,
+    presets: &Presets,
+) -> Result<(Delivery, Setup), String> {
+    let preset = presets.find(vector);
+    let setup = setup(plugin.manifest(), vector, preset, &mut Vec::new())?;
+    Ok((delivery(vector), setup))
 }
 
 /// What happened; as an error, where that is not what was expected.

@@ -20,6 +20,7 @@ use super::json::{self, LookupError};
 use super::limits::{Guard, Limits};
 use super::{Fault, Setup};
 
+use crate::crypto::Mac;
 use crate::delivery::Delivery;
 use crate::encoding::Encoding;
 
@@ -42,7 +43,7 @@ const CALL: u64 = 200;
 /// What an item of a list costs, in units of fuel, beside its bytes.
 const ITEM: usize = 64;
 /// What setting up a MAC costs, in units of fuel, beside its bytes.
-const MAC: usize = 1_000;
+const SET_UP: usize = 1_000;
 /// What checking a public-key signature costs, in units of fuel, beside its bytes.
 const SIGNATURE: usize = 100_000;
 /// Lines that one delivery may log, and the bytes of each.
@@ -92,6 +93,12 @@ pub enum Asked {
     Mac {
         /// The secret's name.
         secret: String,
+        /// How it is computed.
+        mac: Mac,
+        /// Of what.
+        message: Vec<Said>,
+        /// The signature as the delivery has it.
+        text: Vec<u8>,
         /// How the signature is written.
         encoding: Encoding,
         /// What would have fitted under the first active value; none where there is no value.
@@ -103,6 +110,17 @@ pub enum Asked {
     PublicKey(String),
     /// A token whose claims are signed, under this secret's or public key's name.
     Jwt(String),
+}
+
+/// A piece of a message that a plugin said was signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The body.
+    Body,
+    /// A secret.
+    Secret,
 }
 
 /// The delivery that a plugin sees while it is asked for its manifest.

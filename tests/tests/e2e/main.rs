@@ -5,6 +5,7 @@
 
 mod crash;
 mod drain;
+mod guide;
 mod hostile;
 mod published;
 mod refusals;

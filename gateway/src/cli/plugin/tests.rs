@@ -39,6 +39,7 @@ fn test_with(vectors: &str) -> (Result<Finding, String>, String) {
         file: directory.path().join("acme.wasm"),
         vectors: directory.path().join("vectors.json"),
         options: None,
+        explain: false,
     });
     let place = format!("{}/", directory.path().display());
     (finding.map_err(|error| error.replace(&place, "")), out)

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use wasmtime::component::Linker;
 
 use super::{
-    Asked, Call, Context, HostResult, ITEM, MAC, SIGNATURE, charge, external_url, refused, wit,
+    Asked, Call, Context, HostResult, ITEM, SET_UP, SIGNATURE, Said, charge, external_url, refused,
+    wit,
 };
 use crate::crypto::jwt::{JwtAlgorithm, JwtKeys};
 use crate::crypto::{self, Hash, Key, Mac, Piece, PublicKey, Scheme};
@@ -53,7 +54,7 @@ pub(super) fn add_to(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             let (secret, value) = request;
             let setup = Arc::clone(&cx.data().setup);
             let keys = keys(&setup, &secret)?;
-            charge(&mut cx, secret.len() + keys.len() * (value.len() + MAC))?;
+            charge(&mut cx, secret.len() + keys.len() * (value.len() + SET_UP))?;
             cx.data_mut().note(|| Asked::Token(secret.clone()));
             let place = crypto::verify_token(keys, &value);
             Ok((remember(&mut cx, secret, place),))
@@ -124,17 +125,32 @@ fn verify_mac(
     let parts = call.parts(context, message, Some(&secret))?;
     let length: usize = parts.iter().map(Part::length).sum();
     let arguments = secret.len() + signature.text.len();
-    charge(context, keys.len() * (length + MAC) + arguments)?;
+    charge(context, keys.len() * (length + SET_UP) + arguments)?;
     let pieces: Vec<_> = parts.iter().map(Part::piece).collect();
     let encoding = Encoding::from(signature.encoding);
     context.data_mut().note(|| Asked::Mac {
         secret: secret.clone(),
+        mac,
+        message: said(message, &parts),
+        text: signature.text.clone(),
         encoding,
         fitting: keys.first().map(|key| crypto::sign(mac, key, &pieces)),
     });
     let signature = encoding.decode(&signature.text);
     let place = signature.and_then(|signature| crypto::verify_mac(mac, keys, &pieces, &signature));
     Ok(remember(context, secret, place))
+}
+
+/// A message as it was said and filled in.
+fn said(message: &[wit::Segment], parts: &[Part<'_>]) -> Vec<Said> {
+    let pairs = message.iter().zip(parts);
+    pairs
+        .map(|(segment, part)| match (segment, part) {
+            (wit::Segment::Body, _) => Said::Body,
+            (_, Part::Bytes(bytes)) => Said::Bytes(bytes.to_vec()),
+            (_, Part::ThisKey | Part::Key(_)) => Said::Secret,
+        })
+        .collect()
 }
 
 fn public_keys<'a>(setup: &'a Setup, name: &str) -> Result<&'a [PublicKey], Fault> {
