@@ -7,8 +7,8 @@
 //! header instead: that is the preset `adyen-platform`.
 
 use hookgate_sdk::{
-    Event, Json, JsonError, JsonValue, MacAlgorithm, Message, Provider, Rejection, Response,
-    Signature, Verdict, time,
+    Event, Json, JsonValue, MacAlgorithm, Message, Provider, Rejection, Response, Signature,
+    Verdict, time,
 };
 
 struct Adyen;
@@ -48,8 +48,11 @@ impl Provider for Adyen {
 
 fn items() -> Result<Vec<Json>, Rejection> {
     let mut items = Vec::new();
-    while let Some(item) = item(items.len())? {
-        items.push(item);
+    for element in Json::Body.objects("/notificationItems")? {
+        match element.value("/NotificationRequestItem") {
+            Ok(Some(JsonValue::Raw(item))) => items.push(Json::Text(item)),
+            _ => return Err(Rejection::malformed("notificationItems: one is no item")),
+        }
     }
     if items.is_empty() && Json::Body.text("/pspReference")?.is_some() {
         items.push(Json::Body);
@@ -58,18 +61,6 @@ fn items() -> Result<Vec<Json>, Rejection> {
         return Err(Rejection::malformed("notificationItems: no item"));
     }
     Ok(items)
-}
-
-fn item(place: usize) -> Result<Option<Json>, Rejection> {
-    let element = ["/notificationItems/", &place.to_string()].concat();
-    let pointer = [element.as_str(), "/NotificationRequestItem"].concat();
-    match Json::Body.value(&pointer) {
-        Ok(Some(JsonValue::Raw(item))) => Ok(Some(Json::Text(item))),
-        Ok(None) if matches!(Json::Body.value(&element), Ok(None)) => Ok(None),
-        Ok(_) => Err(Rejection::malformed("notificationItems: one is no item")),
-        Err(JsonError::Malformed) => Err(Rejection::malformed("the body is not JSON")),
-        Err(_) => Err(Rejection::malformed("notificationItems: duplicate key")),
-    }
 }
 
 fn verify(item: &Json) -> Result<(), Rejection> {

@@ -44,7 +44,7 @@ impl Provider for DropboxSign {
 }
 
 fn document() -> Result<Json, Rejection> {
-    let absent = || Rejection::malformed("field json: absent");
+    let absent = || Rejection::malformed("field json: absent, or there twice");
     if delivery::has_content_type("multipart/form-data") {
         let content_type = delivery::header("content-type")?.unwrap_or_default();
         let field = multipart::field(&content_type, &delivery::whole_body(), "json");

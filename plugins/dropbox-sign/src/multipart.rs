@@ -1,22 +1,26 @@
 //! One field of a `multipart/form-data` body (RFC 7578), found without decoding the rest.
 
-/// The first field of that name as text; none where there is none, or the body is malformed before it.
+/// The one field of that name as text; none where there is none or two, or the body is malformed before it.
 pub(crate) fn field(content_type: &str, body: &[u8], name: &str) -> Option<String> {
     let delimiter = [b"\r\n--", boundary(content_type)?.as_bytes()].concat();
     // The first delimiter needs no line break before it.
     let body = [b"\r\n".as_slice(), body].concat();
     let mut rest = behind(&body, &delimiter)?;
+    let mut found = None;
     while let Some(part) = rest.strip_prefix(b"\r\n") {
         // Headers end in an empty line, which they may have nothing before.
         let part = [b"\r\n".as_slice(), part].concat();
         let (headers, content) = cut(&part, b"\r\n\r\n")?;
         let (content, _) = cut(content, &delimiter)?;
         if is_named(core::str::from_utf8(headers).ok()?, name) {
-            return String::from_utf8(content.to_vec()).ok();
+            let text = String::from_utf8(content.to_vec()).ok()?;
+            if found.replace(text).is_some() {
+                return None;
+            }
         }
         rest = behind(rest, &delimiter)?;
     }
-    None
+    found
 }
 
 fn boundary(content_type: &str) -> Option<&str> {
@@ -71,5 +75,16 @@ mod tests {
         assert_eq!(field(TYPE, b"", "json"), None);
         assert_eq!(field(TYPE, &BODY[..60], "json"), None);
         assert_eq!(field(TYPE, b"----b--\r\n", "json"), None);
+    }
+
+    #[test]
+    fn a_field_that_is_there_twice_is_not_taken() {
+        const PART: &[u8] = b"--x\r\ncontent-disposition: form-data; name=json\r\n\r\n{}\r\n";
+        let body = |parts: &[&[u8]]| parts.concat();
+        let once = body(&[PART, b"--x--\r\n"]);
+        let twice = body(&[PART, PART, b"--x--\r\n"]);
+        let content_type = "multipart/form-data; boundary=x";
+        assert_eq!(field(content_type, &once, "json").unwrap(), "{}");
+        assert_eq!(field(content_type, &twice, "json"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The URL as HubSpot signs it: with some of its escapes decoded, and all other bytes as they are.
 
 /// The escapes that are decoded, and what they stand for.
-const DECODED: [(&str, &str); 13] = [
+const DECODED: [(&str, &str); 12] = [
     ("3A", ":"),
     ("2F", "/"),
     ("3F", "?"),
@@ -14,7 +14,6 @@ const DECODED: [(&str, &str); 13] = [
     ("2A", "*"),
     ("2C", ","),
     ("3B", ";"),
-    ("7E", "~"),
 ];
 
 /// The URL with those escapes decoded.

@@ -4,10 +4,7 @@
 //! `validationToken` in the query, when a subscription is made or renewed, is sent back as it is. The tokens of
 //! notifications with resource data are not looked at.
 
-use hookgate_sdk::{
-    Event, Json, JsonError, JsonValue, Provider, Rejection, Response, Verdict, delivery,
-    verification,
-};
+use hookgate_sdk::{Event, Json, Provider, Rejection, Response, Verdict, delivery, verification};
 
 struct Graph;
 
@@ -41,24 +38,12 @@ impl Provider for Graph {
 }
 
 fn verify() -> Result<(), Rejection> {
-    let mut place = 0;
-    while let Some(item) = item(place)? {
-        let state = item.text("/clientState")?;
-        verification::check_token("secret", "clientState", state.as_deref())?;
-        place += 1;
-    }
-    if place == 0 {
+    let items = Json::Body.objects("/value")?;
+    if items.is_empty() {
         return Err(Rejection::missing_signature("value: no item"));
     }
-    Ok(())
-}
-
-fn item(place: usize) -> Result<Option<Json>, Rejection> {
-    match Json::Body.value(&["/value/", &place.to_string()].concat()) {
-        Ok(Some(JsonValue::Raw(item))) => Ok(Some(Json::Text(item))),
-        Ok(None) => Ok(None),
-        Ok(Some(_)) => Err(Rejection::malformed("value: one is no item")),
-        Err(JsonError::Malformed) => Err(Rejection::malformed("the body is not JSON")),
-        Err(_) => Err(Rejection::malformed("value: duplicate key")),
-    }
+    items.iter().try_for_each(|item| {
+        let state = item.text("/clientState")?;
+        verification::check_token("secret", "clientState", state.as_deref())
+    })
 }

@@ -6,6 +6,7 @@
 use crate::bindings::hookgate::provider::delivery as host;
 use crate::bindings::hookgate::provider::types::{JsonError, JsonValue, Pair, Rejection};
 use crate::elements::same;
+use crate::list;
 
 pub use host::{body, body_length, external_url, method, now, target};
 pub use host::{form as form_pairs, headers as header_values, query as query_pairs};
@@ -172,6 +173,30 @@ impl Json {
             }
         }
         Ok(None)
+    }
+
+    /// The objects of the list at the pointer, in their order; none where there is no list, or one without
+    /// elements. Costs one pass over the document, however many they are.
+    ///
+    /// # Errors
+    ///
+    /// Malformed where the document is not JSON, there is something else than a list, or an element is no object.
+    pub fn objects(&self, pointer: &str) -> Result<Vec<Json>, Rejection> {
+        let raw = match self.value(pointer) {
+            Ok(Some(JsonValue::Raw(raw))) => raw,
+            Ok(None | Some(JsonValue::Null)) => return Ok(Vec::new()),
+            Ok(Some(_)) => return Err(malformed(&["json ", pointer, ": not a list"])),
+            Err(JsonError::Malformed) => return Err(malformed(&["the body is not JSON"])),
+            Err(_) => return Err(malformed(&["json ", pointer, ": duplicate key"])),
+        };
+        let elements =
+            list::elements(&raw).ok_or_else(|| malformed(&["json ", pointer, ": not a list"]))?;
+        let object = |element: &str| {
+            let is_object = element.as_bytes().first() == Some(&b'{');
+            is_object.then(|| Json::Text(element.into()))
+        };
+        let objects: Option<_> = elements.into_iter().map(object).collect();
+        objects.ok_or_else(|| malformed(&["json ", pointer, ": an element is no object"]))
     }
 
     /// The text of a field of a list's only element, where `list` is the list's pointer. None where the list

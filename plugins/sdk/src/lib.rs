@@ -15,6 +15,7 @@ pub mod delivery;
 mod elements;
 pub mod encode;
 pub mod family;
+mod list;
 pub mod pairs;
 mod rejection;
 mod response;
