@@ -69,24 +69,48 @@ fn change() -> Option<Json> {
 }
 
 fn of_change(change: &Json) -> Result<Event, Rejection> {
-    let [message, sender, sent_at] = [
-        change.only_text("/value/messages", "/id")?,
-        change.only_text("/value/messages", "/from")?,
-        change.only_text("/value/messages", "/timestamp")?,
-    ];
-    let status = change.only_text("/value/statuses", "/status")?;
-    let about = change.only_text("/value/statuses", "/id")?;
-    let of_status = about.zip(status).map(|(id, status)| [id, status].join("/"));
-    let recipient = change.only_text("/value/statuses", "/recipient_id")?;
+    let event_type = change.first_scalar(&["/field"])?;
+    let event = match (
+        only(change, "/value/messages"),
+        only(change, "/value/statuses"),
+    ) {
+        (Some(message), None) => of_message(&message)?,
+        (None, Some(status)) => of_status(&status)?,
+        _ => Event {
+            id: change.first_scalar(&["/message/mid"])?,
+            ordering_key: change.first_scalar(&["/sender/id", "/value/from/id"])?,
+            ..Event::default()
+        },
+    };
     Ok(Event {
-        id: message
-            .or(of_status)
-            .or(change.first_scalar(&["/message/mid"])?),
-        event_type: change.first_scalar(&["/field"])?,
-        ordering_key: sender
-            .or(recipient)
-            .or(change.first_scalar(&["/sender/id", "/value/from/id"])?),
+        event_type,
+        ..event
+    })
+}
+
+/// The only object of a list. Other products have other things at these places: that costs no delivery.
+fn only(change: &Json, list: &str) -> Option<Json> {
+    let mut objects = change.objects(list).unwrap_or_default();
+    let first = objects.pop()?;
+    objects.is_empty().then_some(first)
+}
+
+fn of_message(message: &Json) -> Result<Event, Rejection> {
+    let sent_at = message.first_scalar(&["/timestamp"])?;
+    Ok(Event {
+        id: message.first_scalar(&["/id"])?,
+        ordering_key: message.first_scalar(&["/from"])?,
         occurred_at: sent_at.and_then(|text| time::from_seconds(&text)),
+        ..Event::default()
+    })
+}
+
+fn of_status(status: &Json) -> Result<Event, Rejection> {
+    let about = status.first_scalar(&["/id"])?;
+    let what = status.first_scalar(&["/status"])?;
+    Ok(Event {
+        id: about.zip(what).map(|(id, status)| [id, status].join("/")),
+        ordering_key: status.first_scalar(&["/recipient_id"])?,
         ..Event::default()
     })
 }

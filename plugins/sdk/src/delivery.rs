@@ -199,18 +199,18 @@ impl Json {
         objects.ok_or_else(|| malformed(&["json ", pointer, ": an element is no object"]))
     }
 
-    /// The text of a field of a list's only element, where `list` is the list's pointer. None where the list
-    /// has several: what is true of the first is not true of the batch.
+    /// The string or number in a field of a list's only element, where `list` is the list's pointer. None where
+    /// the list has several (what is true of the first is not true of the batch), or something else is there.
     ///
     /// # Errors
     ///
-    /// As for [`Json::text`].
+    /// As for [`Json::first_scalar`].
     pub fn only_text(&self, list: &str, field: &str) -> Result<Option<String>, Rejection> {
         let second = self.value(&[list, "/1"].concat());
         if matches!(second, Ok(Some(_))) {
             return Ok(None);
         }
-        self.text(&[list, "/0", field].concat())
+        self.first_scalar(&[&[list, "/0", field].concat()])
     }
 
     /// The value at the pointer, which every delivery of this provider has.
