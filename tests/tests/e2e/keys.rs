@@ -3,6 +3,11 @@
 //! The gateway finds SNS's host through `[fetch] addresses` and trusts the test's authority alone; all else is as
 //! in production: TLS, the allow list, the cache, and a plugin that runs anew once its key is there.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helps a test fails as loudly as the test"
+)]
+
 use std::collections::HashMap;
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -162,10 +167,9 @@ fn at(path: &str) -> String {
     format!("https://{HOST}{path}")
 }
 
-#[tokio::test]
-async fn sns_is_verified_by_certificates_that_are_fetched_and_its_subscription_is_confirmed() {
-    let sns = Arc::new(Sns::default());
-    let (address, authority) = serve(Arc::clone(&sns)).await;
+/// A gateway whose source is SNS's, which is at a server of this test.
+async fn gateway(sns: &Arc<Sns>) -> (Gateway, tempfile::TempDir) {
+    let (address, authority) = serve(Arc::clone(sns)).await;
     let directory = world::directory();
     let config = format!(
         "{}\n[fetch]\ncertificate_authorities = \"authority.pem\"\naddresses.\"{HOST}\" = \"{address}\"\n\n\
@@ -177,7 +181,16 @@ async fn sns_is_verified_by_certificates_that_are_fetched_and_its_subscription_i
     fs::write(directory.path().join("authority.pem"), authority).unwrap();
     let link = directory.path().join("plugins/aws-sns.wasm");
     std::os::unix::fs::symlink(world::plugin("aws-sns"), link).unwrap();
-    let gateway = Gateway::start(directory.path(), &[]).await.unwrap();
+    (
+        Gateway::start(directory.path(), &[]).await.unwrap(),
+        directory,
+    )
+}
+
+#[tokio::test]
+async fn sns_is_verified_by_certificates_that_are_fetched_and_its_subscription_is_confirmed() {
+    let sns = Arc::new(Sns::default());
+    let (gateway, _directory) = gateway(&sns).await;
     let mut to = Connection::to(gateway.ingress);
     let mut send = async |signed: &Signed| -> Answer { to.deliver(signed).await.unwrap() };
 
