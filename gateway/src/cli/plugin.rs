@@ -14,7 +14,7 @@ use data_encoding::HEXLOWER;
 
 use crate::crypto;
 use crate::plugin::build::{self, BuildError};
-use crate::plugin::manifest::{OptionSpec, SecretKind, SecretSpec, SignedTime};
+use crate::plugin::manifest::{Evidence, OptionSpec, SecretKind, SecretSpec, SignedTime};
 
 use crate::plugin::scaffold::{self, ScaffoldError};
 use crate::plugin::{Limits, Manifest, Plugin, Sandbox, SandboxError, WasmPlugin};
@@ -311,6 +311,20 @@ fn one_by_one(manifest: &Manifest) -> Vec<(&'static str, String)> {
         ("version", manifest.version.clone()),
         ("documentation", manifest.documentation.clone()),
         ("schemes", manifest.schemes.join(", ")),
+        (
+            "known by",
+            manifest.evidence.map_or("", Evidence::name).to_owned(),
+        ),
+        ("handshake", manifest.handshake.clone().unwrap_or_default()),
+        (
+            "batch",
+            if manifest.batch {
+                "several events in one delivery, one message"
+            } else {
+                ""
+            }
+            .into(),
+        ),
         (
             "signature header",
             manifest.signature_header.clone().unwrap_or_default(),

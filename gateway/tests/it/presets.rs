@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use hookgate::crypto::Key;
 use hookgate::delivery::{Delivery, Verdict};
@@ -318,7 +317,7 @@ fn the_list_of_providers_is_made_of_the_manifests() {
          `plugin = \"NAME\"` and a secret are all that a source needs. What is only *reported* should be tried with \
          a delivery\nof the provider before it is relied on: `hookgate check` and the log tell what is refused and \
          why. A *batch* holds several of the provider's events in one delivery, and travels as one message.\n\n\
-         | plugin | schemes | known by | the secret | retries for | handshake |\n|---|---|---|---|---|---|\n",
+         | plugin | scheme | known by | the secret | retries for | handshake |\n|---|---|---|---|---|---|\n",
     );
     for name in SHIPPED.names() {
         let manifest = shipped(name).manifest();
@@ -329,15 +328,10 @@ fn the_list_of_providers_is_made_of_the_manifests() {
             .map(|spec| format!("`{}`", spec.name));
         let secrets = secrets.collect::<Vec<_>>().join(", ");
         let documentation = &manifest.documentation;
-        let schemes = manifest.schemes.join(", ") + if manifest.batch { " (batch)" } else { "" };
-        let retries = match (manifest.retry_window_s, manifest.max_attempts) {
-            _ if manifest.never_retries() => "never retries".to_owned(),
-            (Some(window), _) => {
-                humantime::format_duration(Duration::from_secs(window)).to_string()
-            }
-            (None, Some(attempts)) => format!("{attempts} attempts"),
-            (None, None) => String::new(),
-        };
+        // A bar would end the table's cell.
+        let scheme = manifest.scheme().replace('|', "\\|");
+        let schemes = scheme + if manifest.batch { " (batch)" } else { "" };
+        let retries = manifest.retries().unwrap_or_default();
         let handshake = manifest.handshake.as_deref().unwrap_or_default();
         writeln!(
             page,
