@@ -87,8 +87,7 @@ pub enum PluginCommand {
 /// What a plugin may be and cost.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct RuntimeLimits {
-    /// Take a plugin that brings a language's runtime: as with `plugins.runtimes`, and `memory = "128MiB"` and
-    /// `fuel = 2000000000`
+    /// Take a plugin that brings a language's runtime, as with `plugins.runtimes`
     #[arg(long)]
     runtimes: bool,
 }
@@ -236,14 +235,10 @@ fn read(file: &Path) -> Result<Vec<u8>, PluginCommandError> {
 
 fn load(file: &Path, of: RuntimeLimits) -> Result<WasmPlugin, PluginCommandError> {
     let bytes = read(file)?;
-    let mut limits = Limits {
+    let limits = Limits {
         concurrent_calls: 1,
         ..Limits::of(of.runtimes)
     };
-    if of.runtimes {
-        limits.memory = 128 << 20;
-        limits.fuel = 2_000_000_000;
-    }
     let sandbox = Sandbox::new(limits).map_err(PluginCommandError::Sandbox)?;
     sandbox
         .load(&bytes)
