@@ -39,6 +39,7 @@ bench: backends plugins ## Measure the speed ladder, and latency at half of it (
 	cargo build $(CARGO_FLAGS) --release -p hookgate --bin hookgate --example ladder
 	@$(TARGET)/release/examples/ladder sandbox
 	@tests/bench/ladder.sh
+	@tests/bench/plugins.sh
 
 model: backends ## Try many more schedules and sequences on the protocol than every day: CHAOS_SEEDS=20000 MODEL_CASES=5000
 	CHAOS_SEEDS=$(or $(CHAOS_SEEDS),20000) CHAOS_FROM=$(or $(CHAOS_FROM),400) MODEL_CASES=$(or $(MODEL_CASES),5000) \

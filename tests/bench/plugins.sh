@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 target=${CARGO_TARGET_DIR:-target}
-hookgate=$target/release/hookgate
+hookgate=$(realpath -m "$target/release/hookgate")
 plugins=$target/plugins
 [ -x "$hookgate" ] || { echo "$hookgate is missing: cargo build --release" >&2; exit 1; }
 
@@ -25,15 +25,16 @@ done
 
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
-printf '[server]\nlisten = "127.0.0.1:0"\n[admin]\nlisten = "127.0.0.1:0"\n[plugins]\ndirectory = "%s"\ncache = "%s/cache"\n' \
+printf '[server]\nlisten = "127.0.0.1:0"\ndrain_delay = "0s"\n[admin]\nlisten = "127.0.0.1:0"\n[plugins]\ndirectory = "%s"\ncache = "%s/cache"\n' \
     "$(realpath "$plugins")" "$directory" > "$directory/hookgate.toml"
 count=$("$hookgate" providers --plugins "$plugins" | tail -n +2 | wc -l)
 for what in "compiling all" "from the compile cache"; do
+    rm -f "$directory/out"
     begun=$(date +%s%N)
     (cd "$directory" && exec "$hookgate" serve) > "$directory/out" 2> "$directory/log" &
     pid=$!
     # `serve` says that it is ready on its first line.
-    until [ -s "$directory/out" ]; do kill -0 "$pid"; done
+    until [ -s "$directory/out" ] || ! kill -0 "$pid"; do :; done
     ended=$(date +%s%N)
     rss=$(awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$pid/status")
     echo
