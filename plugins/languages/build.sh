@@ -37,7 +37,7 @@ say "linear.js"
 cp plugins/languages/javascript/build.mjs "$out/build.mjs"
 node "$out/build.mjs" plugins/languages/javascript/linear.js wit "$out/linear-js.wasm"
 say "typeform.py"
-"$out/venv/bin/componentize-py" -d wit -w provider componentize -p plugins/languages/python typeform -o "$out/typeform-py.wasm"
+PYTHONDONTWRITEBYTECODE=1 "$out/venv/bin/componentize-py" -d wit -w provider componentize -p plugins/languages/python typeform -o "$out/typeform-py.wasm"
 
 "$hookgate" plugin test --runtimes "$out/linear-js.wasm" --vectors plugins/languages/javascript/vectors.json
 "$hookgate" plugin test --runtimes "$out/typeform-py.wasm" --vectors plugins/languages/python/vectors.json

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use super::backends::Backends;
 use crate::config::secret::Process;
-use crate::config::{self, Loaded, Severity};
+use crate::config::{self, Loaded, Settings, Severity};
 use crate::http::Readiness;
 use crate::keys::Keys;
 use crate::pipeline::Gateway;
@@ -51,8 +51,22 @@ pub(super) struct Reload {
     readiness: Arc<Readiness>,
     /// How long the queue keeps messages, as it last said.
     retention: Arc<ArcSwap<Option<Retention>>>,
-    /// What the files were when they were last tried.
-    tried: Mutex<Files>,
+    tried: Mutex<Tried>,
+}
+
+/// What was tried last, be it taken or refused.
+#[derive(Clone)]
+struct Tried {
+    /// What was in the files.
+    files: Files,
+    /// What says which files those are.
+    settings: Arc<Settings>,
+}
+
+impl Tried {
+    fn look(&self, file: &Path) -> Files {
+        Files::look(file, &self.settings, &self.files)
+    }
 }
 
 impl Reload {
@@ -64,7 +78,9 @@ impl Reload {
         gateway: Arc<Gateway<Backends>>,
         readiness: Arc<Readiness>,
     ) -> Arc<Self> {
-        let tried = Files::look(file, &live.load().loaded.settings, &Files::default());
+        let settings = Arc::new(live.load().loaded.settings.clone());
+        let files = Files::look(file, &settings, &Files::default());
+        let tried = Mutex::new(Tried { files, settings });
         Arc::new(Self {
             file: file.to_owned(),
             sandbox,
@@ -72,7 +88,7 @@ impl Reload {
             gateway,
             readiness,
             retention: Arc::default(),
-            tried: Mutex::new(tried),
+            tried,
         })
     }
 
@@ -103,7 +119,7 @@ impl Reload {
                         continue;
                     }
                     let now = self.look().await;
-                    let is_tried = now == *self.tried.lock().await;
+                    let is_tried = now == self.tried.lock().await.files;
                     // Twice the same: nobody is still writing.
                     let is_settled = changed.as_ref() == Some(&now);
                     changed = Some(now).filter(|_| !is_tried && !is_settled);
@@ -116,17 +132,25 @@ impl Reload {
     }
 
     async fn look(self: &Arc<Self>) -> Files {
-        let this = Arc::clone(self);
-        let before = this.tried.lock().await.clone();
-        let look = move || Files::look(&this.file, &this.live.load().loaded.settings, &before);
+        let (tried, file) = (self.tried.lock().await.clone(), self.file.clone());
+        let look = move || tried.look(&file);
         tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 
     /// Tries the files as they are, and tells what came of it.
     async fn attempt(self: &Arc<Self>) {
         // Before they are read: a change meanwhile is found by the next look.
-        let now = self.look().await;
-        *self.tried.lock().await = now;
+        let (mut tried, file) = (self.tried.lock().await.clone(), self.file.clone());
+        let look = move || {
+            if let Ok(loaded) = config::load(&file, &Process) {
+                tried.settings = Arc::new(loaded.settings);
+            }
+            tried.files = tried.look(&file);
+            tried
+        };
+        if let Ok(tried) = tokio::task::spawn_blocking(look).await {
+            *self.tried.lock().await = tried;
+        }
         let this = Arc::clone(self);
         let outcome = tokio::task::spawn_blocking(move || this.take()).await;
         let outcome = outcome.unwrap_or_else(|error| Err(format!("trying them failed: {error}")));
