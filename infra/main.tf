@@ -141,7 +141,7 @@ module "service" {
   configuration              = module.configuration.toml
   secret_arns                = { for name in local.needed : name => local.secret_arns[name] if contains(keys(local.secret_arns), name) }
   secret_key_arns            = var.secret_key_arns
-  task_statements            = concat(local.uses_redis ? [] : module.claims[0].gateway_statements, module.queue.gateway_statements)
+  task_statements            = concat(flatten(module.claims[*].gateway_statements), module.queue.gateway_statements)
   drain_delay_seconds        = var.drain_delay_seconds
   stop_timeout_seconds       = var.stop_timeout_seconds
   log_group_names            = local.log_group_names
