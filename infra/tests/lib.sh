@@ -24,6 +24,12 @@ if [ -z "$plugin_dir" ]; then
     plugin_dir="${found%%/registry.terraform.io/*}"
 fi
 
+# Or each directory would have its own copy of it from the registry.
+if [ -z "$plugin_dir" ]; then
+    export TF_PLUGIN_CACHE_DIR="$target/terraform-plugins" TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE=1
+    mkdir -p "$TF_PLUGIN_CACHE_DIR"
+fi
+
 # tf_init DIRECTORY
 tf_init() {
     if [ -n "$plugin_dir" ]; then
