@@ -59,6 +59,10 @@ grep -q '^COPY --from=build /image /$' Dockerfile && grep -q 'infra/image/root.s
     wrong "the Dockerfile's last stage is not what root.sh makes"
 ok "the Dockerfile's last stage is what root.sh makes"
 
+[[ $(sed -n 's/^ARG RUST_VERSION=//p' Dockerfile) == "$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)"* ]] ||
+    wrong "the Dockerfile builds with another Rust than Cargo.toml states"
+ok "the Dockerfile builds with Rust $(sed -n 's/^ARG RUST_VERSION=//p' Dockerfile), as Cargo.toml states"
+
 # --- It runs.
 run "" --version >"$work/said" 2>&1 || wrong "it does not start" "$work/said"
 ok "$(cat "$work/said")"

@@ -26,6 +26,16 @@ for directory in infra infra/modules/* infra/examples/* infra/tests/end-to-end; 
     tf_init "$directory"
     step "$directory is valid" terraform -chdir="$directory" validate -no-color
 done
+# What the READMEs show is valid as it stands there, but for where the module is.
+for readme in README.md infra/README.md; do
+    shown="$target/infra-readme/$(dirname "$readme")"
+    rm -rf "$shown" && mkdir -p "$shown"
+    sed -n '/^```hcl$/,/^```$/{/^```/d;p}' "$readme" | sed "s|\"./infra\"|\"$root/infra\"|" >"$shown/main.tf"
+    [ -s "$shown/main.tf" ] || fail "$readme shows no module
+hint: put one into a block of hcl"
+    tf_init "$shown"
+    step "what $readme shows is valid" terraform -chdir="$shown" validate -no-color
+done
 step "terraform test" terraform -chdir=infra test -no-color
 
 scan() { "$target/infra/bin/checkov" "$@" --compact --quiet --skip-download; }

@@ -38,9 +38,9 @@ until_true() {
     done
 }
 
-# shellcheck disable=SC2046 # Three words.
+# shellcheck disable=SC2046 # Five words.
 set -- $(python3 -c 'import socket
-held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+held = [socket.create_server(("127.0.0.1", 0)) for _ in range(5)]
 print(*(port.getsockname()[1] for port in held))')
 endpoint="http://127.0.0.1:$1"
 
@@ -52,9 +52,14 @@ pids+=($!)
 until_true "the stand-in answers" python3 -c "import urllib.request; urllib.request.urlopen('$endpoint/_ministack/health')"
 at_stand_in() { "$target/venv/bin/python" infra/tests/stand_in.py "$endpoint" "$@"; }
 
+redis_password=$(python3 -c 'import secrets; print(secrets.token_hex(32))')
+redis-server --port "$4" --bind 127.0.0.1 --dir "$work" --appendonly yes --save '' --maxmemory-policy noeviction \
+    --requirepass "$redis_password" >"$work/redis" 2>&1 &
+pids+=($!)
+
 # --- Applied.
 export TF_DATA_DIR="$work/terraform"
-export TF_VAR_endpoint=$endpoint TF_VAR_port=$2 TF_VAR_admin_port=$3 TF_VAR_plugin_directory="$target/plugins"
+export TF_VAR_redis="redis://127.0.0.1:$4" TF_VAR_endpoint=$endpoint TF_VAR_port=$2 TF_VAR_admin_port=$3 TF_VAR_plugin_directory="$target/plugins"
 tf() { terraform -chdir=infra/tests/end-to-end "$@" -no-color; }
 tf_init infra/tests/end-to-end
 tf apply -auto-approve -state="$work/state" >"$work/log" 2>&1 || wrong "apply" "$work/log"
@@ -75,15 +80,31 @@ done < <(tf output -json -state="$work/state" secret_arns | python3 -c 'import j
 for name, arn in json.load(sys.stdin).items(): print(name, arn)')
 HOOKGATE_CONFIG=$(tf output -raw -state="$work/state" toml)
 export HOOKGATE_CONFIG
+# And the role's credentials, from an address that the task is told.
+export AWS_CONTAINER_AUTHORIZATION_TOKEN=token-of-the-task
+at_stand_in credentials "$5" >/dev/null 2>&1 &
+pids+=($!)
+until_true "credentials are handed out" python3 -c "import socket; socket.create_connection(('127.0.0.1', $5))"
+as_task=(env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:$5/")
 config=(--config env:HOOKGATE_CONFIG)
 cd "$work"
 
-"$hookgate" check "${config[@]}" >check 2>&1 || wrong "check refuses what Terraform made" check
+"${as_task[@]}" "$hookgate" check "${config[@]}" >check 2>&1 || wrong "check refuses what Terraform made" check
 [ "$(cat check)" = "no problems in env:HOOKGATE_CONFIG" ] || wrong "check is not clean" check
-ok "check: $(cat check)"
+ok "check, with credentials as Fargate gives them: $(cat check)"
+AWS_CONTAINER_AUTHORIZATION_TOKEN=wrong "${as_task[@]}" "$hookgate" check "${config[@]}" >check 2>&1 &&
+    wrong "check needs no credentials" check
+
+with_redis=$(cd "$root" && tf output -raw -state="$work/state" toml_redis)
+HOOKGATE_CONFIG=$with_redis REDIS_PASSWORD=$redis_password "$hookgate" check "${config[@]}" >check 2>&1 ||
+    wrong "check refuses the configuration with Redis" check
+[ "$(cat check)" = "no problems in env:HOOKGATE_CONFIG" ] || wrong "check with Redis is not clean" check
+HOOKGATE_CONFIG=$with_redis REDIS_PASSWORD=wrong "$hookgate" check "${config[@]}" >check 2>&1 &&
+    wrong "check never asked Redis" check
+ok "with claims in Redis too"
 
 if "$hookgate" health "${config[@]}" >health 2>&1; then wrong "there is health without a gateway" health; fi
-"$hookgate" serve "${config[@]}" >served 2>log &
+"${as_task[@]}" "$hookgate" serve "${config[@]}" >served 2>log &
 gateway=$!
 pids+=("$gateway")
 until_true "the gateway is ready" "$hookgate" health "${config[@]}"
@@ -110,6 +131,11 @@ at_stand_in messages "$(cat url)" >messages
     wrong "the claim is not there" claim
 grep -q accepted claim || wrong "the claim is accepted" claim
 ok "6 messages in the queue, each event once; 5 of one source in one group"
+
+# --- The metrics that alarms, dashboard and autoscaling are made of are those that it tells.
+python3 -c "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:$3/metrics').read().decode())" >metrics
+python3 "$root/infra/tests/names.py" metrics >names 2>&1 || wrong "infra names metrics that the gateway does not tell" names
+ok "$(tail -1 names)"
 
 # --- It ends when it is told to, with the drain delay that the module sets.
 kill -TERM "$gateway"

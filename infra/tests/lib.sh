@@ -4,7 +4,7 @@ say() { printf 'infra: %s\n' "$*"; }
 fail() { printf 'infra: %s\n' "$*" >&2; exit 1; }
 
 root=$PWD
-target="${CARGO_TARGET_DIR:-$root/target}"
+target=$(realpath "${CARGO_TARGET_DIR:-target}")
 python="$target/infra/bin/python"
 provider=5.100.0
 

@@ -1,5 +1,9 @@
 """Names that infra/ shares with the gateway are the gateway's: metrics and their labels, keys of the configuration,
-outcomes and steps; and every alarm is explained in docs/operate.md, and no other."""
+outcomes and steps; and every alarm is explained in docs/operate.md, and no other.
+
+    names.py            compares with the documentation and the code
+    names.py METRICS    and with what a running gateway tells at /metrics
+"""
 
 import re
 import sys
@@ -32,6 +36,16 @@ for file in (root / "infra").rglob("*.tf"):
 for file in (root / "infra/kubernetes").rglob("*.yaml"):
     used |= set(re.findall(r"\bhookgate_[a-z0-9_]+", file.read_text()))
 same("infra", used, set(metrics), "docs/metrics.md (counters end in _total)")
+
+if len(sys.argv) > 1:
+    told = {
+        name + ("_total" if kind == "counter" else "")
+        for name, kind in re.findall(r"^# TYPE (hookgate_\w+) (\w+)$", Path(sys.argv[1]).read_text(), re.M)
+    }
+    # With labels a metric begins with its first series: these two have one in any gateway that had a delivery.
+    begun = {name for name in used if not metrics.get(name)} | {"hookgate_deliveries_total", "hookgate_step_seconds"}
+    same("infra", begun, told, "the running gateway")
+    same("the running gateway", told, set(metrics), "docs/metrics.md")
 
 # The labels that metrics are added up by.
 collector = text("infra/modules/service/collector.tf")
@@ -93,7 +107,7 @@ calls = {
 code = "".join(file.read_text() for file in (root / "gateway/src").rglob("*.rs"))
 # `hookgate dev create-tables` is for stand-ins.
 ours = {"create_table", "create_queue", "update_time_to_live"}
-made = set(re.findall(r"\.((?:put|update|delete|get)_item|describe_\w+|send_message_batch|get_queue_\w+|create_(?:table|queue)|update_time_to_live)\(\)", code))
+made = set(re.findall(r"\bclient\s*\.(\w+)\(\)\s*\.", code)) - {"config"}
 known = {"send_message_batch" if name == "SendMessage" else re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower() for names in calls.values() for name in names}
 if made - ours != known:
     problems.append(f"the calls in the code and the actions allowed differ: {sorted((made - ours) ^ known)}")

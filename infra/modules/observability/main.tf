@@ -133,11 +133,8 @@ locals {
       above      = 2
       minutes    = 3
       missing    = "notBreaching"
-      expression = "MAX([ABS(ahead), ABS(behind)])"
-      metrics = {
-        ahead  = [var.metrics_namespace, "hookgate_clock_skew_seconds", "Maximum", merge(local.service, { backend = local.compared })]
-        behind = [var.metrics_namespace, "hookgate_clock_skew_seconds", "Minimum", merge(local.service, { backend = local.compared })]
-      }
+      expression = "MAX([${join(", ", [for series in keys(local.skews) : "ABS(FILL(${series}, 0))"])}])"
+      metrics    = local.skews
     }
     stale-depth = {
       what       = "The queue's depth cannot be read, so nothing is refused however deep it is."
@@ -149,7 +146,13 @@ locals {
     }
   }
 
-  compared = var.table == null ? "redis" : "dynamodb"
+  # Of each backend the clock that is furthest ahead, and the one furthest behind.
+  skews = merge([
+    for backend in [var.table == null ? "redis" : "dynamodb", "sqs"] : {
+      for stat in ["Maximum", "Minimum"] :
+      "${backend}_${lower(stat)}" => [var.metrics_namespace, "hookgate_clock_skew_seconds", stat, merge(local.service, { backend = backend })]
+    }
+  ]...)
 
   dynamodb_alarms = {
     claim-store-throttles = {

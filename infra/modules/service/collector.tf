@@ -61,6 +61,8 @@ locals {
         log_group_name          = aws_cloudwatch_log_group.metrics.name
         log_stream_name         = local.metrics_stream
         dimension_rollup_option = "NoDimensionRollup"
+        # A series that begins begins at 0: its first value counts, or the first fault would be lost.
+        retain_initial_value_of_delta_metric = true
         metric_declarations = [
           for label, names in local.metrics : {
             dimensions            = [compact(["service", label])]

@@ -33,9 +33,12 @@ locals {
     16384 = [32768, 122880]
   }
 
+  # Lines are dropped where CloudWatch takes none: a log that cannot be written must not hold up deliveries.
   log_options = {
-    awslogs-group  = aws_cloudwatch_log_group.gateway.name
-    awslogs-region = local.region
+    awslogs-group   = aws_cloudwatch_log_group.gateway.name
+    awslogs-region  = local.region
+    mode            = "non-blocking"
+    max-buffer-size = "25m"
   }
 
   gateway = {

@@ -46,6 +46,11 @@ variable "plugin_directory" {
   type        = string
 }
 
+variable "redis" {
+  description = "A Redis server."
+  type        = string
+}
+
 variable "claim_ttl_seconds" {
   description = "A claim TTL of one's own."
   type        = number
@@ -104,7 +109,57 @@ module "configuration" {
       github = { plugin = "github", secrets = { secret = ["GITHUB_WEBHOOK_SECRET"] } }
       stripe = { plugin = "stripe", secrets = { secret = ["STRIPE_WEBHOOK_SECRET"] }, ordering = "source" }
     }
+    # Every key that a source can have, and what must stay inside its quotes.
+    umbrella = {
+      everything = {
+        plugin             = "hmac"
+        secrets            = { secret = ["GITHUB_WEBHOOK_SECRET", "STRIPE_WEBHOOK_SECRET"] }
+        key_forms          = { secret = "raw" }
+        public_url         = "https://hooks.example.com/in/umbrella/everything?a=1&b=<2>"
+        options            = { header = "X-Signature", prefix = "\"h1\"=\\", id = "json:/id", ordering_key = "json:/customer/ä" }
+        ordering           = "key"
+        max_age            = "10m"
+        max_future         = "1m"
+        no_event_id        = "reject"
+        same_id_other_body = "duplicate"
+        in_flight          = "wait"
+        claim_outage       = "forward"
+        redelivery         = "suppress"
+        redelivery_after   = "20m"
+        claim_ttl          = "auto"
+        content_ttl        = "3days"
+        allow_weak_key     = true
+      }
+    }
   }
+}
+
+# The same with claims in Redis, for which there is a real server.
+module "configuration_redis" {
+  source = "../../modules/configuration"
+
+  redis                         = { nodes = [var.redis], password = "REDIS_PASSWORD", key_prefix = "hookgate:{a}:" }
+  queue_url                     = module.queue.url
+  max_message_bytes             = module.queue.max_message_bytes
+  retention_seconds             = module.queue.retention_seconds
+  dead_letter_retention_seconds = module.queue.dead_letter_retention_seconds
+  region                        = "eu-central-1"
+  endpoint                      = var.endpoint
+  port                          = var.port
+  admin_port                    = var.admin_port
+  plugin_directory              = var.plugin_directory
+  server                        = { max_body = "256KiB", max_header_bytes = "16KiB", max_headers = 50, header_timeout = "5s", body_timeout = "5s", max_connections = 500, memory_budget = "64MiB" }
+  plugins                       = { fuel = 10000000, memory = "8MiB", wall_clock = "2s", concurrent_calls = 16, output = "512KiB" }
+  sqs                           = { linger = "5ms", batches = 16 }
+  pressure                      = { high_water = 1000, low_water = 500 }
+
+  tenants = {
+    acme = { github = { plugin = "github", secrets = { secret = ["GITHUB_WEBHOOK_SECRET"] } } }
+  }
+}
+
+output "toml_redis" {
+  value = module.configuration_redis.toml
 }
 
 output "toml" {
