@@ -54,7 +54,7 @@ at_stand_in() { "$target/venv/bin/python" infra/tests/stand_in.py "$endpoint" "$
 
 redis_password=$(python3 -c 'import secrets; print(secrets.token_hex(32))')
 redis-server --port "$4" --bind 127.0.0.1 --dir "$work" --appendonly yes --save '' --maxmemory-policy noeviction \
-    --requirepass "$redis_password" >"$work/redis" 2>&1 &
+    --requirepass "$redis_password" >"$work/redis.log" 2>&1 &
 pids+=($!)
 
 # --- Applied.
