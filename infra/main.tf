@@ -35,7 +35,7 @@ module "claims" {
   source = "./modules/claims"
   count  = local.uses_redis ? 0 : 1
 
-  name                = "${var.name}-claims"
+  name                = coalesce(var.claims_table_name, "${var.name}-claims")
   kms_key_arn         = local.kms_key_arn
   deletion_protection = var.deletion_protection
   tags                = var.tags

@@ -109,6 +109,12 @@ variable "store" {
   }
 }
 
+variable "claims_table_name" {
+  description = "The claim table's name, where it is not `NAME-claims`: a table that was restored has another."
+  type        = string
+  default     = null
+}
+
 variable "redis" {
   description = "The cache of `store = \"redis\"`. `wait_replicas`: how many replicas have to confirm a settlement."
   type = object({

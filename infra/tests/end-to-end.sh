@@ -59,7 +59,8 @@ pids+=($!)
 
 # --- Applied.
 export TF_DATA_DIR="$work/terraform"
-export TF_VAR_redis="redis://127.0.0.1:$4" TF_VAR_endpoint=$endpoint TF_VAR_port=$2 TF_VAR_admin_port=$3 TF_VAR_plugin_directory="$target/plugins"
+export TF_VAR_endpoint=$endpoint TF_VAR_redis="redis://127.0.0.1:$4"
+export TF_VAR_port=$2 TF_VAR_admin_port=$3 TF_VAR_plugin_directory="$target/plugins"
 tf() { terraform -chdir=infra/tests/end-to-end "$@" -no-color; }
 tf_init infra/tests/end-to-end
 tf apply -auto-approve -state="$work/state" >"$work/log" 2>&1 || wrong "apply" "$work/log"
@@ -67,8 +68,13 @@ ok "$(grep '^Apply complete' "$work/log")"
 
 # --- A secret's value is put by hand, and is in no state.
 secret=$(python3 -c 'import secrets; print(secrets.token_hex(32))')
-at_stand_in put "$(tf output -json -state="$work/state" secret_arns | python3 -c 'import json,sys; print(json.load(sys.stdin)["GITHUB_WEBHOOK_SECRET"])')" "$secret"
-at_stand_in put "$(tf output -json -state="$work/state" secret_arns | python3 -c 'import json,sys; print(json.load(sys.stdin)["STRIPE_WEBHOOK_SECRET"])')" "whsec_$secret"
+# By name: the environment variable and the secret's ARN.
+tf output -json -state="$work/state" secret_arns | python3 -c 'import json, sys
+for name, arn in json.load(sys.stdin).items(): print(name, arn)' >"$work/arns"
+while read -r name arn; do
+    case $name in STRIPE_*) value="whsec_$secret" ;; *) value=$secret ;; esac
+    at_stand_in put "$arn" "$value"
+done <"$work/arns"
 if grep -q "$secret" "$work/state"; then wrong "a secret stands in the state" "$work/state"; fi
 ok "the secrets have values, and the state has none"
 
@@ -76,8 +82,7 @@ ok "the secrets have values, and the state has none"
 while read -r name arn; do
     value=$(at_stand_in get "$arn")
     export "$name=$value"
-done < <(tf output -json -state="$work/state" secret_arns | python3 -c 'import json,sys
-for name, arn in json.load(sys.stdin).items(): print(name, arn)')
+done <"$work/arns"
 HOOKGATE_CONFIG=$(tf output -raw -state="$work/state" toml)
 export HOOKGATE_CONFIG
 # And the role's credentials, from an address that the task is told.
@@ -116,7 +121,8 @@ for number in 1 2 3 4 5; do
     "$hookgate" send acme/stripe "${config[@]}" --id "event-$number" >sent 2>&1 || wrong "a delivery is refused" sent
     grep -q '^202' sent || wrong "it is accepted" sent
 done
-GITHUB_WEBHOOK_SECRET=another-secret-of-some-length "$hookgate" send acme/github "${config[@]}" --id forged >sent 2>&1 && wrong "a forgery is taken" sent
+GITHUB_WEBHOOK_SECRET=another-secret-of-some-length "$hookgate" send acme/github "${config[@]}" --id forged >sent 2>&1 &&
+    wrong "a forgery is taken" sent
 grep -q '^401' sent || wrong "a forgery is answered 401" sent
 ok "deliveries: 6 accepted, 2 duplicates, 1 forgery refused"
 

@@ -109,6 +109,19 @@ run "redis_takes_the_tables_place" {
   }
 }
 
+run "a_restored_table_is_known_by_its_name" {
+  command = apply
+
+  variables {
+    claims_table_name = "hookgate-claims-2"
+  }
+
+  assert {
+    condition     = strcontains(output.configuration, "[store.dynamodb]\ntable = \"hookgate-claims-2\"\n")
+    error_message = output.configuration
+  }
+}
+
 run "a_secret_that_nobody_makes_is_refused" {
   command = plan
 

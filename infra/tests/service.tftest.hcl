@@ -123,6 +123,70 @@ run "the_admin_listener_is_reached_by_the_load_balancer_alone" {
   }
 }
 
+run "the_collector_reads_the_admin_listener_and_keeps_what_alarms_are_made_of" {
+  command = apply
+
+  module {
+    source = "./modules/service"
+  }
+
+  assert {
+    condition = anytrue([
+      for declaration in yamldecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).exporters.awsemf.metric_declarations :
+      declaration.dimensions == [["service", "outcome"]] && contains(declaration.metric_name_selectors, "^hookgate_deliveries_total$")
+    ])
+    error_message = jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value
+  }
+
+  assert {
+    condition     = yamldecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).receivers.prometheus.config.scrape_configs[0].static_configs[0] == { targets = ["127.0.0.1:8081"], labels = { service = "hookgate" } }
+    error_message = jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value
+  }
+}
+
+run "behind_a_network_load_balancer_the_gateways_own_count_scales" {
+  command = apply
+
+  module {
+    source = "./modules/service"
+  }
+
+  assert {
+    condition = contains(
+      flatten([
+        for metric in aws_appautoscaling_policy.requests.target_tracking_scaling_policy_configuration[0].customized_metric_specification[0].metrics :
+        [for stat in metric.metric_stat : [for inner in stat.metric : inner.metric_name]]
+      ]),
+      "hookgate_deliveries_total",
+    )
+    error_message = "Autoscaling counts something else."
+  }
+}
+
+run "behind_an_application_load_balancer_its_count_scales" {
+  command = apply
+
+  module {
+    source = "./modules/service"
+  }
+
+  variables {
+    load_balancer   = "application"
+    certificate_arn = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
+    gateway_tls     = false
+  }
+
+  assert {
+    condition     = aws_appautoscaling_policy.requests.target_tracking_scaling_policy_configuration[0].predefined_metric_specification[0].predefined_metric_type == "ALBRequestCountPerTarget"
+    error_message = "Autoscaling counts something else."
+  }
+
+  assert {
+    condition     = aws_lb_listener.this.protocol == "HTTPS" && aws_lb_target_group.this.protocol == "HTTP"
+    error_message = "Listener ${aws_lb_listener.this.protocol}, target group ${aws_lb_target_group.this.protocol}."
+  }
+}
+
 run "a_stop_timeout_of_exactly_the_drain_is_refused" {
   command = plan
 
