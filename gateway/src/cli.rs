@@ -11,6 +11,7 @@ mod health;
 mod monitor;
 pub mod plugin;
 mod providers;
+mod reload;
 mod send;
 mod serve;
 

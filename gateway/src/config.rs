@@ -6,6 +6,7 @@
 //! [`sources`]'. Adapters never see these types, only the plain settings that come of them.
 
 mod document;
+mod fetch;
 mod policy;
 pub mod problem;
 #[cfg(test)]
@@ -50,6 +51,8 @@ pub(crate) struct Config {
     /// Where AWS is, for `"dynamodb"` and `"sqs"`. Credentials are never written here: they come from the
     /// environment, a profile, the container or the instance, as for every program that uses AWS.
     pub aws: Aws,
+    /// How keys and certificates are fetched from providers, by HTTPS. Only for sources with `key_hosts`.
+    pub fetch: Fetch,
     /// The tenants by name: lower-case letters, digits and hyphens, at most 63.
     pub tenants: BTreeMap<String, Tenant>,
 }
@@ -145,6 +148,18 @@ pub(crate) struct Plugins {
     pub concurrent_calls: u32,
     /// What a plugin may hand to the host in one call. Default `"1MiB"`.
     pub output: Size,
+    /// Whether plugins are taken that bring a language's runtime, such as those written in JavaScript or Python.
+    /// They may have larger tables, and may import WASI, which gives them nothing: no files, network,
+    /// environment or clock. Default `false`. `memory` and `fuel` have to be larger too for most: see
+    /// `hookgate plugin bench --runtimes`.
+    pub runtimes: bool,
+    /// The SHA-256 that a plugin's file, or a preset's, must have, by the plugin's name, in hexadecimal as
+    /// `sha256sum` and `hookgate plugin inspect` print it. Another file of that name is refused.
+    pub pinned: BTreeMap<String, String>,
+    /// How often the directory, this file and the files of secrets are looked at for changes, which then take
+    /// effect: all of them or, where there is any mistake, none. Default `"2s"`; `"0s"` never looks. SIGHUP has
+    /// them looked at at once.
+    pub watch: Time,
 }
 
 impl Default for Plugins {
@@ -158,6 +173,9 @@ impl Default for Plugins {
             wall_clock: Time(limits.wall_clock),
             concurrent_calls: limits.concurrent_calls,
             output: Size(limits.output),
+            runtimes: limits.runtimes,
+            pinned: BTreeMap::new(),
+            watch: Time::seconds(2),
         }
     }
 }
@@ -350,6 +368,17 @@ pub(crate) struct Aws {
     pub endpoint: Option<String>,
 }
 
+/// How keys and certificates are fetched from providers, by HTTPS. Only for sources with `key_hosts`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Fetch {
+    /// The certificate authorities that are trusted, as PEM. Default: the system's.
+    pub certificate_authorities: Option<PathBuf>,
+    /// Where hosts are, as `"ADDRESS:PORT"` by name, in the place of what DNS says: private endpoints. Other
+    /// hosts are never connected to at private addresses.
+    pub addresses: BTreeMap<String, String>,
+}
+
 /// What keeps claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -397,13 +426,21 @@ pub(crate) struct Source {
     pub secrets: BTreeMap<String, SecretRefs>,
     /// How the values of a secret become keys, by the secret's name: `"raw"` (its bytes), `"hex"`, `"base64"`,
     /// `"whsec"` (base64 behind an optional `whsec_`), `"whpk"` (a public key in base64 behind an optional
-    /// `whpk_`), `"sha1"` or `"sha256"` (its digest). What a public key decodes to is the raw key of Ed25519 or
-    /// of an uncompressed P-256 point, or DER. Default: as the plugin says.
+    /// `whpk_`), `"pem"` or `"jwk"` (public keys), `"sha1"` or `"sha256"` (its digest). What a public key decodes
+    /// to is the raw key of Ed25519 or of an uncompressed P-256 or P-384 point, or DER. Default: as the plugin
+    /// says.
     pub key_forms: BTreeMap<String, KeyForm>,
     /// The URL that the provider is told to call, exactly as it is told. Required where the provider signs it.
     pub public_url: Option<String>,
     /// The plugin's options: text as it is, anything else as JSON.
     pub options: BTreeMap<String, toml::Value>,
+    /// The hosts, of those that the plugin names, that keys and certificates are fetched from and handshakes
+    /// confirmed at; a `*` is one label, as in `"sns.*.amazonaws.com"`. Default: none, and what needs them is
+    /// refused.
+    pub key_hosts: Vec<String>,
+    /// Whether the answer to a handshake may hold a MAC under the source's secret, as Zoom's and X's must. Only
+    /// of 1 to 256 letters, digits and `+/=_-`, which no delivery consists of. Default `false`.
+    pub sign_challenges: bool,
     /// What stays in order in the queue: `"key"` (default): events with the same ordering key; `"source"`: all
     /// of the source; `"none"`.
     pub ordering: Ordering,

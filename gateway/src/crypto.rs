@@ -4,6 +4,9 @@
 //! constant-time throughout: `ring`'s own, or equality of HMACs under a random key of this process. What is
 //! public is kept apart from what is secret: no MAC is ever keyed with a public key, which anyone could do.
 
+pub mod certificate;
+pub mod jwk;
+pub mod jwt;
 mod spki;
 
 use std::collections::BTreeMap;
@@ -54,9 +57,29 @@ impl Hash {
 
     /// The digest of these pieces, one behind the other.
     pub fn of_pieces<'a>(self, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-        let mut context = digest::Context::new(self.digest());
-        pieces.into_iter().for_each(|piece| context.update(piece));
-        context.finish().as_ref().to_vec()
+        let mut digest = self.begin();
+        pieces.into_iter().for_each(|piece| digest.update(piece));
+        digest.finish()
+    }
+
+    /// A digest to be taken piece by piece.
+    pub fn begin(self) -> Digest {
+        Digest(digest::Context::new(self.digest()))
+    }
+}
+
+/// A digest, piece by piece.
+pub struct Digest(digest::Context);
+
+impl Digest {
+    /// Adds these bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all that was added.
+    pub fn finish(self) -> Vec<u8> {
+        self.0.finish().as_ref().to_vec()
     }
 }
 
@@ -117,6 +140,10 @@ pub enum KeyForm {
     Whsec,
     /// Its bytes, written as base64 behind an optional `whpk_`: a public key of Standard Webhooks.
     Whpk,
+    /// Its bytes, written as PEM: a public key.
+    Pem,
+    /// A public key as a JSON Web Key.
+    Jwk,
     /// Its SHA-1 digest.
     Sha1,
     /// Its SHA-256 digest.
@@ -146,6 +173,8 @@ impl KeyForm {
             Self::Base64 => base64(value),
             Self::Whsec => base64(value.strip_prefix(b"whsec_").unwrap_or(value)),
             Self::Whpk => base64(value.strip_prefix(b"whpk_").unwrap_or(value)),
+            Self::Pem => pem(value),
+            Self::Jwk => jwk::read(value).ok_or(KeyError::NotJwk),
             Self::Sha1 => Ok(Hash::Sha1.of(value)),
             Self::Sha256 => Ok(Hash::Sha256.of(value)),
         }
@@ -170,6 +199,12 @@ pub enum KeyError {
     /// Not base64.
     #[error("it is not base64, which its form demands")]
     NotBase64,
+    /// Not PEM.
+    #[error("it is not a public key as PEM, which its form demands")]
+    NotPem,
+    /// No public key as a JSON Web Key.
+    #[error("it is not a public key as a JSON Web Key, which its form demands")]
+    NotJwk,
     /// Too easily guessed.
     #[error("its key has {length} bytes; fewer than {MIN_KEY} need `allow_weak_key = true`")]
     TooShort {
@@ -186,8 +221,8 @@ pub enum KeyError {
 pub enum PublicKeyError {
     /// Of no known shape.
     #[error(
-        "its {length} bytes are no public key: neither the 32 of Ed25519, nor the 65 of an uncompressed \
-         P-256 point, nor the DER of one of these or of RSA"
+        "its {length} bytes are no public key: neither the 32 of Ed25519, nor the 65 or 97 of an uncompressed \
+         point of P-256 or P-384, nor the DER of one of these or of RSA"
     )]
     NoKey {
         /// The decoded length in bytes.
@@ -223,6 +258,8 @@ pub enum PublicAlgorithm {
     Ed25519,
     #[serde(rename = "ecdsa-p256")]
     EcdsaP256,
+    #[serde(rename = "ecdsa-p384")]
+    EcdsaP384,
     Rsa,
 }
 
@@ -231,6 +268,7 @@ impl fmt::Display for PublicAlgorithm {
         f.write_str(match self {
             Self::Ed25519 => "Ed25519",
             Self::EcdsaP256 => "ECDSA P-256",
+            Self::EcdsaP384 => "ECDSA P-384",
             Self::Rsa => "RSA",
         })
     }
@@ -291,21 +329,28 @@ impl PublicKey {
         value: &[u8],
         wanted: Option<PublicAlgorithm>,
     ) -> Result<Self, KeyError> {
-        let decoded = form.decode(value)?;
-        let (found, bytes) = spki::read(&decoded)?;
+        let key = Self::of_der(&form.decode(value)?)?;
+        let found = key.algorithm;
         if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
             return Err(PublicKeyError::Algorithm { found, wanted }.into());
         }
-        let is_safe = match found {
+        Ok(key)
+    }
+
+    /// The key that these bytes are, raw or DER.
+    pub fn of_der(bytes: &[u8]) -> Result<Self, PublicKeyError> {
+        let (algorithm, bytes) = spki::read(bytes)?;
+        let is_safe = match algorithm {
             PublicAlgorithm::Ed25519 => !is_of_small_order(bytes),
-            PublicAlgorithm::EcdsaP256 => is_on_p256(bytes),
+            PublicAlgorithm::EcdsaP256 => is_on_curve(&agreement::ECDH_P256, bytes),
+            PublicAlgorithm::EcdsaP384 => is_on_curve(&agreement::ECDH_P384, bytes),
             PublicAlgorithm::Rsa => true,
         };
         if !is_safe {
-            return Err(PublicKeyError::Unsafe { algorithm: found }.into());
+            return Err(PublicKeyError::Unsafe { algorithm });
         }
         Ok(Self {
-            algorithm: found,
+            algorithm,
             bytes: bytes.into(),
         })
     }
@@ -333,11 +378,11 @@ fn is_of_small_order(key: &[u8]) -> bool {
 }
 
 /// Whether these are the coordinates of a point of the curve: key agreement takes no others.
-fn is_on_p256(point: &[u8]) -> bool {
+fn is_on_curve(curve: &'static agreement::Algorithm, point: &[u8]) -> bool {
     let random = ring::rand::SystemRandom::new();
-    let own = agreement::EphemeralPrivateKey::generate(&agreement::ECDH_P256, &random)
+    let own = agreement::EphemeralPrivateKey::generate(curve, &random)
         .expect("the system has no random bytes");
-    let point = agreement::UnparsedPublicKey::new(&agreement::ECDH_P256, point);
+    let point = agreement::UnparsedPublicKey::new(curve, point);
     agreement::agree_ephemeral(own, &point, |_| ()).is_ok()
 }
 
@@ -393,6 +438,15 @@ fn base64(value: &[u8]) -> Result<Vec<u8>, KeyError> {
     padded
         .or_else(|_| BASE64_NOPAD.decode(value))
         .map_err(|_| KeyError::NotBase64)
+}
+
+/// What stands between the lines of a public key's PEM (RFC 7468).
+fn pem(value: &[u8]) -> Result<Vec<u8>, KeyError> {
+    use rustls::pki_types::pem::{SectionKind, from_buf};
+    match from_buf(&mut &*value) {
+        Ok(Some((SectionKind::PublicKey, der))) => Ok(der),
+        _ => Err(KeyError::NotPem),
+    }
 }
 
 /// The keys of a source by the manifest's names for them; several values of one are active at once while it

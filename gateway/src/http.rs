@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
@@ -109,6 +109,7 @@ pub async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListene
 pub struct Readiness {
     wanted: AtomicBool,
     troubles: ArcSwap<Troubles>,
+    refused: ArcSwapOption<String>,
 }
 
 /// What an operator should know of a gateway that may be of no use.
@@ -134,6 +135,16 @@ impl Readiness {
     /// What is in trouble.
     pub fn troubles(&self) -> Arc<Troubles> {
         self.troubles.load_full()
+    }
+
+    /// Sets what is wrong with the files as they are now, while what was before them holds.
+    pub fn refuse(&self, why: Option<String>) {
+        self.refused.store(why.map(Arc::new));
+    }
+
+    /// What is wrong with the files.
+    pub fn refused(&self) -> Option<Arc<String>> {
+        self.refused.load_full()
     }
 
     /// Whether deliveries are wanted.

@@ -28,6 +28,7 @@
 //! | [`embedded`] | store and queue as one database file on this machine |
 //! | [`aws`] | what the clients of DynamoDB and SQS share |
 //! | [`pressure`] | whether a queue takes new events, and whose |
+//! | [`keys`] | keys and certificates by URL: fetched, checked and kept |
 //! | [`plugin`] | the sandboxes, the host's side of the interface, manifests |
 //! | [`tenants`] | the live snapshot of sources, read without a lock |
 //! | [`pipeline`], [`outcome`] | what happens to a delivery, and what its sender is told |
@@ -65,6 +66,7 @@ pub mod embedded;
 pub mod encoding;
 pub mod failpoint;
 pub mod http;
+pub mod keys;
 pub mod outcome;
 pub mod pipeline;
 pub mod plugin;

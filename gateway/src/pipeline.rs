@@ -26,6 +26,7 @@ use crate::delivery::{
     Delivery, Event, EventId, EventKey, Message, MessageError, RejectKind, Response, Verdict,
 };
 use crate::failpoint;
+use crate::keys::Wanted;
 use crate::outcome::Outcome;
 use crate::plugin::Fault;
 use crate::pressure::{self, Pressure};
@@ -93,6 +94,9 @@ struct Work {
 /// at once.
 const RETRY_AFTER: std::ops::RangeInclusive<u64> = 5..=15;
 
+/// How many keys by URL one delivery may have fetched.
+const MAX_FETCHES: u32 = 3;
+
 /// A claim that the delivery did not get.
 enum Unclaimed {
     /// The delivery is over.
@@ -140,7 +144,8 @@ impl<B: Backend> Gateway<B> {
         let Ok(ready) = &source.state else {
             return Outcome::Unavailable;
         };
-        let event = match self.authenticate(source, ready, &delivery) {
+        let deadline = arrived + source.policy.answer_deadline;
+        let event = match self.authenticate(source, ready, &delivery, deadline).await {
             Ok(event) => event,
             Err(outcome) => return outcome,
         };
@@ -157,14 +162,21 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Asks the plugin, and holds the signed time against the source's tolerance.
-    fn authenticate(
+    async fn authenticate(
         &self,
         source: &Source,
         ready: &Ready,
         delivery: &Arc<Delivery>,
+        deadline: Instant,
     ) -> Result<Event, Outcome> {
         let started = Instant::now();
-        let handled = ready.plugin.handle(delivery, &ready.setup);
+        let mut handled = ready.plugin.handle(delivery, &ready.setup);
+        let mut fetches = MAX_FETCHES;
+        while let (Err(Fault::KeyNeeded(wanted)), 1..) = (&handled, fetches) {
+            fetches -= 1;
+            self.fetch(ready, wanted.clone(), deadline).await?;
+            handled = ready.plugin.handle(delivery, &ready.setup);
+        }
         self.telemetry
             .step(&source.metrics, Step::Authenticate, started.elapsed());
         let handled =
@@ -173,7 +185,10 @@ impl<B: Backend> Gateway<B> {
             self.telemetry.key_matched(&source.metrics, secret, *place);
         }
         match handled.verdict {
-            Verdict::Respond(response) => Err(Outcome::Handshake(response)),
+            Verdict::Respond(response) => Err(match handled.confirm {
+                Some(url) => self.confirm(source, ready, delivery, &url, response).await,
+                None => Outcome::Handshake(response),
+            }),
             Verdict::Reject(rejection) => {
                 Err(self.reject(source, delivery, rejection.kind, &rejection.reason))
             }
@@ -183,6 +198,42 @@ impl<B: Backend> Gateway<B> {
                 }
                 _ => Ok(event),
             },
+        }
+    }
+
+    /// Has a key by URL fetched that the plugin needs. Its own time is bounded too: this is the provider's.
+    #[cold]
+    async fn fetch(&self, ready: &Ready, wanted: Wanted, deadline: Instant) -> Result<(), Outcome> {
+        let Some(remote) = &ready.setup.remote else {
+            return Ok(());
+        };
+        let fetched = tokio::time::timeout_at(deadline, Box::pin(remote.fetch(wanted))).await;
+        fetched.map_err(|_| Outcome::Unavailable)
+    }
+
+    /// Does what a handshake demands before it is answered.
+    #[cold]
+    async fn confirm(
+        &self,
+        source: &Source,
+        ready: &Ready,
+        delivery: &Delivery,
+        url: &str,
+        response: Response,
+    ) -> Outcome {
+        let Some(remote) = &ready.setup.remote else {
+            return Outcome::Unavailable;
+        };
+        let (tenant, source) = (&source.tenant, &source.name);
+        match Box::pin(remote.confirm(url)).await {
+            Ok(()) => {
+                tracing::info!(%tenant, %source, delivery = %delivery.id, "handshake confirmed");
+                Outcome::Handshake(response)
+            }
+            Err(error) => {
+                tracing::warn!(%tenant, %source, delivery = %delivery.id, %error, "handshake not confirmed");
+                Outcome::Unavailable
+            }
         }
     }
 

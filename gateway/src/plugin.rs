@@ -15,6 +15,7 @@ mod preset;
 pub mod registry;
 pub mod sample;
 mod sandbox;
+pub mod scaffold;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,8 +23,9 @@ use std::time::Duration;
 
 use crate::crypto::Keyring;
 use crate::delivery::{Delivery, Verdict};
+use crate::keys::{Remote, Wanted};
 
-pub use host::Asked;
+pub use host::{Asked, Said};
 pub use limits::Limits;
 pub use manifest::Manifest;
 pub use sandbox::{Sandbox, SandboxError, WasmPlugin};
@@ -39,6 +41,10 @@ pub struct Setup {
     pub options: BTreeMap<String, String>,
     /// The URL that the provider is told to call, verbatim.
     pub public_url: Option<String>,
+    /// The keys by URL; none where the source fetches none.
+    pub remote: Option<Remote>,
+    /// Whether the answer to a handshake may hold a MAC.
+    pub sign_challenges: bool,
 }
 
 /// What came of a call.
@@ -48,6 +54,8 @@ pub struct Handled {
     pub verdict: Verdict,
     /// Which active value of which secret matched last, by its place.
     pub key: Option<(String, usize)>,
+    /// The URL to ask before a handshake is answered.
+    pub confirm: Option<String>,
     /// Computation used, in units of fuel.
     pub fuel: u64,
 }
@@ -92,11 +100,14 @@ pub enum Fault {
         /// What is wrong with it.
         what: String,
     },
-    /// Something that this gateway cannot do yet.
-    #[error("the plugin asked for {function}, which this gateway does not support yet")]
-    NotSupported {
-        /// The host function, and what of it.
-        function: String,
+    /// A key by URL is not at hand: once it is fetched, the same call gets further.
+    #[error("the plugin needs the key at {0}, which is not at hand")]
+    KeyNeeded(Wanted),
+    /// A key by URL cannot be had. The same delivery may succeed later.
+    #[error("a key by URL cannot be had: {reason}")]
+    KeyUnavailable {
+        /// Why.
+        reason: String,
     },
     /// Longer than any honest call takes. The machine may be overloaded: the same delivery may succeed later.
     #[error("the plugin ran longer than {limit:?}")]
@@ -120,7 +131,7 @@ impl Fault {
             Self::OutOfMemory { .. } => "memory",
             Self::Trap { .. } => "trap",
             Self::Refused { .. } => "refused",
-            Self::NotSupported { .. } => "not-supported",
+            Self::KeyNeeded(_) | Self::KeyUnavailable { .. } => "key",
             Self::WallClock { .. } => "wall-clock",
             Self::NoSlot { .. } => "no-slot",
         }
@@ -128,6 +139,12 @@ impl Fault {
 
     /// Whether the same delivery may well succeed later.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::WallClock { .. } | Self::NoSlot { .. })
+        matches!(
+            self,
+            Self::WallClock { .. }
+                | Self::NoSlot { .. }
+                | Self::KeyNeeded(_)
+                | Self::KeyUnavailable { .. }
+        )
     }
 }

@@ -126,6 +126,11 @@ struct FaultLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SourceLabels {
     tenant: String,
     source: String,
@@ -172,6 +177,9 @@ pub struct Telemetry {
     rejected: Family<RejectLabels, Counter>,
     faults: Family<FaultLabels, Counter>,
     keys: Family<KeyLabels, Counter>,
+    fetches: Family<ResultLabels, Counter>,
+    reloads: Family<ResultLabels, Counter>,
+    reload_refused: Gauge,
     other_body: Family<SourceLabels, Counter>,
     unclaimed: Family<SourceLabels, Counter>,
     redelivered: Family<SourceLabels, Counter>,
@@ -207,6 +215,9 @@ impl Default for Telemetry {
             rejected: Family::default(),
             faults: Family::default(),
             keys: Family::default(),
+            fetches: Family::default(),
+            reloads: Family::default(),
+            reload_refused: Gauge::default(),
             other_body: Family::default(),
             unclaimed: Family::default(),
             redelivered: Family::default(),
@@ -275,6 +286,21 @@ impl Telemetry {
             "key_matches",
             "Verified deliveries by the key that matched",
             self.keys.clone(),
+        );
+        to.register(
+            "key_fetches",
+            "Keys and certificates by URL that were asked for, by result",
+            self.fetches.clone(),
+        );
+        to.register(
+            "reloads",
+            "Changes of the configuration and the plugins, by what became of them",
+            self.reloads.clone(),
+        );
+        to.register(
+            "reload_refused",
+            "1 while the files have a mistake, and what was before them holds",
+            self.reload_refused.clone(),
         );
         to.register(
             "same_id_other_body",
@@ -455,6 +481,18 @@ impl Telemetry {
                 kind,
             })
             .inc();
+    }
+
+    /// A key or certificate by URL was asked for.
+    pub fn key_fetched(&self, result: &'static str) {
+        self.fetches.get_or_create(&ResultLabels { result }).inc();
+    }
+
+    /// The configuration and the plugins changed: whether that took effect.
+    pub fn reloaded(&self, taken: bool) {
+        let result = if taken { "taken" } else { "refused" };
+        self.reloads.get_or_create(&ResultLabels { result }).inc();
+        self.reload_refused.set(i64::from(!taken));
     }
 
     /// A secret's value matched.

@@ -4,6 +4,8 @@
 //! in-process plugin just as well. A vector passes only if what came out is what it expects: a fault is never
 //! a refusal, and a vector whose secret is no key proves nothing.
 
+mod explain;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -18,8 +20,11 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::crypto::{Key, KeyError, KeyForm, Keyring, PublicKey};
 use crate::delivery::{Delivery, Event, RejectKind, Rejection, Response, Verdict};
+use crate::keys::{HostPattern, Remote};
 use crate::plugin::manifest::{SecretKind, SecretSpec};
 use crate::plugin::{Manifest, Plugin, Setup};
+
+pub use explain::explain;
 
 /// How old a signature may be and how far ahead, in ms: what a source has that says nothing else.
 const TOLERANCE_MS: u64 = 300_000;
@@ -46,10 +51,14 @@ pub struct Vector {
     pub headers: HeaderMap,
     /// The body's bytes.
     pub body: Bytes,
-    /// The active values of the manifest's first secret, any of which may match.
+    /// The values of the options that the manifest requires and nothing else gives, in their order; then the
+    /// active values of its first secret, any of which may match.
     pub secrets: Vec<String>,
     /// The value of the manifest's first public key.
     pub public_key: Option<String>,
+    /// What is found at the URL of a certificate. Published ones have expired: neither that nor who vouches for
+    /// them is held against it.
+    pub cert_pem: Option<String>,
     /// The signature header's name, for a plugin that has it as its option `header`.
     pub sig_header: Option<String>,
     /// When to verify, in seconds since 1970; none: the tolerance is off.
@@ -100,6 +109,7 @@ struct Fields {
     #[serde(default)]
     secrets: Vec<String>,
     public_key: Option<String>,
+    cert_pem: Option<String>,
     sig_header: Option<String>,
     timestamp_now: Option<u64>,
     expect: Expect,
@@ -136,6 +146,7 @@ impl TryFrom<Fields> for Vector {
             url: fields.url,
             secrets: fields.secrets,
             public_key: fields.public_key,
+            cert_pem: fields.cert_pem,
             sig_header: fields.sig_header,
             timestamp_now: fields.timestamp_now,
             expect: fields.expect,
@@ -347,6 +358,17 @@ pub fn run(plugin: &dyn Plugin, vectors: &[Vector], presets: &Presets) -> Report
     report
 }
 
+/// The delivery of a vector, and the source that it is for; the error says why there is none.
+pub fn source(
+    plugin: &dyn Plugin,
+    vector: &Vector,
+    presets: &Presets,
+) -> Result<(Delivery, Setup), String> {
+    let preset = presets.find(vector);
+    let setup = setup(plugin.manifest(), vector, preset, &mut Vec::new())?;
+    Ok((delivery(vector), setup))
+}
+
 /// What happened; as an error, where that is not what was expected.
 fn run_one(plugin: &dyn Plugin, vector: &Vector, presets: &Presets) -> Result<String, String> {
     let mut notes = Vec::new();
@@ -368,8 +390,23 @@ fn setup(
     preset: Option<&Preset>,
     notes: &mut Vec<String>,
 ) -> Result<Setup, String> {
-    let keys = keyring(manifest, vector, preset, notes)?;
-    let options = options(manifest, vector, preset);
+    let mut options = options(manifest, vector, preset);
+    // What a source must have beside its secrets, such as a public half of them, comes first among the vector's.
+    let mut secrets = vector.secrets.iter();
+    for spec in manifest.options.iter().filter(|spec| spec.required) {
+        if !options.contains_key(&spec.name)
+            && let Some(value) = secrets.next()
+        {
+            options.insert(spec.name.clone(), value.clone());
+        }
+    }
+    let keys = keyring(manifest, vector, secrets.as_slice(), preset, notes)?;
+    let hosts = manifest.key_hosts.iter();
+    let hosts = hosts.filter_map(|host| HostPattern::new(host)).collect();
+    let remote = vector.cert_pem.as_ref().map(|pem| {
+        Remote::of_certificate(pem.as_bytes(), hosts)
+            .map_err(|error| format!("its certificate cannot be used: {error}"))
+    });
     // Refused for its setup, an invalid delivery would pass without having been looked at.
     let mut required = manifest.options.iter().filter(|spec| spec.required);
     if let Some(spec) = required.find(|spec| !options.contains_key(&spec.name)) {
@@ -383,12 +420,15 @@ fn setup(
         keys,
         options,
         public_url: Some(address(vector).0.to_owned()),
+        remote: remote.transpose()?,
+        sign_challenges: true,
     })
 }
 
 fn keyring(
     manifest: &Manifest,
     vector: &Vector,
+    secrets: &[String],
     preset: Option<&Preset>,
     notes: &mut Vec<String>,
 ) -> Result<Keyring, String> {
@@ -399,7 +439,7 @@ fn keyring(
     };
     let missing = "the manifest has no secret for the vector's";
     let mut keys = manifest.keyring();
-    for value in &vector.secrets {
+    for value in secrets {
         let spec = manifest.secrets.first().ok_or(missing)?;
         keys.add(&spec.name, key(form(spec), value, notes)?);
     }

@@ -65,7 +65,10 @@ fn problems(check: &CheckCommand) -> Result<Problems, Problems> {
     };
     let (registry, found) = loaded.plugins(&sandbox);
     problems.extend(found);
-    let (_, found) = loaded.tenants(&registry, &Process, &Telemetry::default());
+    let (clock, telemetry) = (Arc::new(SystemClock), Arc::new(Telemetry::default()));
+    let (_, found) = loaded.keys(&(clock as SharedClock), &telemetry);
+    problems.extend(found);
+    let (_, found) = loaded.tenants(&registry, &Process, &Telemetry::default(), None);
     problems.extend(found);
     if !check.offline {
         if loaded.settings.backend.is_remote() {

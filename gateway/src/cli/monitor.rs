@@ -10,15 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::backends::{Backends, Look};
+use super::reload::Live;
 use crate::backend::{Finding, Gravity};
 use crate::config::problem::KeyPath;
 use crate::config::validate::QueueSettings;
 use crate::config::{Loaded, Problem, Problems, retention};
 use crate::http::{Readiness, Troubles};
 use crate::pipeline::Gateway;
+use crate::queue::Retention;
 use crate::store::millis;
 
 /// How often the backends are looked at as a whole.
@@ -65,8 +68,9 @@ pub(super) fn problems(
 }
 
 /// Looks at the backends while the gateway serves.
-pub(super) struct Monitor<'a> {
-    loaded: &'a Loaded,
+pub(super) struct Monitor {
+    live: Arc<ArcSwap<Live>>,
+    retention: Arc<ArcSwap<Option<Retention>>>,
     gateway: Arc<Gateway<Backends>>,
     readiness: Arc<Readiness>,
     /// Whether both backends could be used at some time.
@@ -75,17 +79,22 @@ pub(super) struct Monitor<'a> {
     out_of_reach: Mutex<Vec<String>>,
 }
 
-impl<'a> Monitor<'a> {
+impl Monitor {
     pub(super) fn new(
-        loaded: &'a Loaded,
+        live: Arc<ArcSwap<Live>>,
+        retention: Arc<ArcSwap<Option<Retention>>>,
         gateway: Arc<Gateway<Backends>>,
         readiness: Arc<Readiness>,
     ) -> Self {
-        let is_sqs = matches!(loaded.settings.backend.queue, QueueSettings::Sqs(_));
+        let is_sqs = matches!(
+            live.load().loaded.settings.backend.queue,
+            QueueSettings::Sqs(_)
+        );
         let retained = millis(retention::follows_unknown(is_sqs));
         gateway.retained.store(retained, Ordering::Relaxed);
         Self {
-            loaded,
+            live,
+            retention,
             gateway,
             readiness,
             was_usable: AtomicBool::new(false),
@@ -98,7 +107,8 @@ impl<'a> Monitor<'a> {
         if let Some(facts) = &look.queue {
             let retained = millis(retention::follows(facts.retention));
             self.gateway.retained.store(retained, Ordering::Relaxed);
-            let (problems, lacks) = self.loaded.outlives(facts.retention);
+            self.retention.store(Arc::new(Some(facts.retention)));
+            let (problems, lacks) = self.live.load().loaded.outlives(facts.retention);
             self.gateway.telemetry.claim_ttl_missing(lacks);
             for problem in problems.iter() {
                 tracing::error!("{problem}");

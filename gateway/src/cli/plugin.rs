@@ -1,21 +1,39 @@
-//! `hookgate plugin build | inspect | test`: the tools of who writes a plugin.
+//! `hookgate plugin new | build | inspect | test | bench`: the tools of who writes a plugin.
 //!
 //! Prints to the writers it is given and never ends the process; the caller turns what is returned into an
 //! exit code. Knows no configuration: a plugin is built, shown and tested by itself.
 
+mod bench;
+
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use data_encoding::HEXLOWER;
+
+use crate::crypto;
 use crate::plugin::build::{self, BuildError};
 use crate::plugin::manifest::{OptionSpec, SecretKind, SecretSpec, SignedTime};
 
+use crate::plugin::scaffold::{self, ScaffoldError};
 use crate::plugin::{Limits, Manifest, Plugin, Sandbox, SandboxError, WasmPlugin};
 use crate::vectors::{self, Presets, Report, VectorsError};
 
-/// Builds, shows and tests provider plugins.
+/// Makes, builds, shows, tests and measures provider plugins.
 #[derive(Debug, clap::Subcommand)]
 pub enum PluginCommand {
+    /// Makes the crate of a new plugin: a plain HMAC of the body, or a copy of one of the project's own
+    New {
+        /// The provider's name: lower-case letters, digits and hyphens
+        name: String,
+        /// The plugin to start from: github, shopify, slack, standard-webhooks, stripe or twilio
+        #[arg(long, value_name = "PLUGIN")]
+        like: Option<String>,
+        /// Where the crate goes [default: a directory of the plugin's name]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Builds the plugins of a crate or workspace: cargo, then a component around each module
     Build {
         /// The directory of the crate or workspace
@@ -29,6 +47,9 @@ pub enum PluginCommand {
     Inspect {
         /// The component
         file: PathBuf,
+        /// What the plugin may be and cost
+        #[command(flatten)]
+        limits: RuntimeLimits,
     },
     /// Runs published signatures through a plugin
     Test {
@@ -40,7 +61,36 @@ pub enum PluginCommand {
         /// The options of a generic plugin by "scheme/provider" or "scheme"
         #[arg(long, value_name = "FILE")]
         options: Option<PathBuf>,
+        /// Try other key forms, hashes, spellings and bodies where a signature does not fit, and say which does
+        #[arg(long)]
+        explain: bool,
+        /// What the plugin may be and cost
+        #[command(flatten)]
+        limits: RuntimeLimits,
     },
+    /// Measures what a delivery costs in the sandbox, beside the same hashing without one
+    Bench {
+        /// The component
+        file: PathBuf,
+        /// Signatures, of which the first valid one is measured [default: the plugin's sample, signed]
+        #[arg(long, value_name = "FILE")]
+        vectors: Option<PathBuf>,
+        /// The options of a generic plugin by "scheme/provider" or "scheme"
+        #[arg(long, value_name = "FILE")]
+        options: Option<PathBuf>,
+        /// What the plugin may be and cost
+        #[command(flatten)]
+        limits: RuntimeLimits,
+    },
+}
+
+/// What a plugin may be and cost.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct RuntimeLimits {
+    /// Take a plugin that brings a language's runtime: as with `plugins.runtimes`, and `memory = "128MiB"` and
+    /// `fuel = 2000000000`
+    #[arg(long)]
+    runtimes: bool,
 }
 
 /// Whether what was asked for came out well.
@@ -89,6 +139,12 @@ pub enum PluginCommandError {
     /// There is no sandbox to run it in.
     #[error(transparent)]
     Sandbox(SandboxError),
+    /// No crate was made.
+    #[error(transparent)]
+    Scaffold(#[from] ScaffoldError),
+    /// Nothing can be measured.
+    #[error("{0}")]
+    Bench(String),
     /// The vectors or options cannot be used.
     #[error(transparent)]
     Vectors(#[from] VectorsError),
@@ -104,33 +160,90 @@ pub fn run(
     err: &mut dyn Write,
 ) -> Result<Finding, PluginCommandError> {
     match command {
+        PluginCommand::New {
+            name,
+            like,
+            out: to,
+        } => {
+            let to = to.unwrap_or_else(|| PathBuf::from(&name));
+            scaffold::write(&to, &name, like.as_deref())?;
+            say_next(&to, &name, out)?;
+            Ok(Finding::Good)
+        }
         PluginCommand::Build { directory, out: to } => {
             let to = to.unwrap_or_else(|| build::default_output(Path::new(".")));
             build_plugins(&directory, &to, out, err)
         }
-        PluginCommand::Inspect { file } => inspect(&load(&file)?, out, err),
+        PluginCommand::Inspect { file, limits } => {
+            let digest = crypto::sha256(&read(&file)?);
+            let finding = inspect(&load(&file, limits)?, out, err)?;
+            writeln!(out, "{:18}{}", "SHA-256", HEXLOWER.encode(&digest))?;
+            Ok(finding)
+        }
+        PluginCommand::Bench {
+            file,
+            vectors,
+            options,
+            limits,
+        } => {
+            let presets = options.as_deref().map(vectors::read_presets).transpose()?;
+            let vectors = vectors.as_deref().map(vectors::read).transpose()?;
+            let bytes = read(&file)?.len();
+            let started = Instant::now();
+            let plugin = load(&file, limits)?;
+            let loaded = bench::Loaded {
+                plugin: &plugin,
+                bytes,
+                compiled_in: started.elapsed(),
+            };
+            let (vectors, presets) = (vectors.unwrap_or_default(), presets.unwrap_or_default());
+            bench::run(&loaded, &vectors, &presets, out)
+        }
         PluginCommand::Test {
             file,
             vectors,
             options,
+            explain,
+            limits,
         } => {
             let presets = options.as_deref().map(vectors::read_presets);
             let presets = presets.transpose()?.unwrap_or_default();
             let vectors = vectors::read(&vectors)?;
-            test(&load(&file)?, &vectors, &presets, out)
+            test(&load(&file, limits)?, &vectors, &presets, explain, out)
         }
     }
 }
 
-fn load(file: &Path) -> Result<WasmPlugin, PluginCommandError> {
-    let bytes = std::fs::read(file).map_err(|source| PluginCommandError::Unreadable {
+fn say_next(at: &Path, name: &str, out: &mut dyn Write) -> io::Result<()> {
+    let at = at.display();
+    writeln!(
+        out,
+        "made {at}: say in src/lib.rs and manifest.json what the provider's documentation says, then\n"
+    )?;
+    writeln!(out, "  hookgate plugin build {at} --out plugins")?;
+    writeln!(
+        out,
+        "  hookgate plugin test plugins/{name}.wasm --vectors {at}/vectors.json --explain"
+    )
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, PluginCommandError> {
+    std::fs::read(file).map_err(|source| PluginCommandError::Unreadable {
         path: file.into(),
         source,
-    })?;
-    let limits = Limits {
+    })
+}
+
+fn load(file: &Path, of: RuntimeLimits) -> Result<WasmPlugin, PluginCommandError> {
+    let bytes = read(file)?;
+    let mut limits = Limits {
         concurrent_calls: 1,
-        ..Limits::default()
+        ..Limits::of(of.runtimes)
     };
+    if of.runtimes {
+        limits.memory = 128 << 20;
+        limits.fuel = 2_000_000_000;
+    }
     let sandbox = Sandbox::new(limits).map_err(PluginCommandError::Sandbox)?;
     sandbox
         .load(&bytes)
@@ -268,14 +381,24 @@ fn described(head: String, description: &str) -> String {
 }
 
 fn test(
-    plugin: &dyn Plugin,
+    plugin: &WasmPlugin,
     vectors: &[vectors::Vector],
     presets: &Presets,
+    explain: bool,
     out: &mut dyn Write,
 ) -> Result<Finding, PluginCommandError> {
     let report = vectors::run(plugin, vectors, presets);
     for line in &report.lines {
         writeln!(out, "{line}")?;
+        let failed = vectors
+            .get(line.place - 1)
+            .filter(|vector| explain && !line.passed && vector.expect == vectors::Expect::Valid);
+        for why in failed
+            .iter()
+            .flat_map(|vector| vectors::explain(plugin, vector, presets))
+        {
+            writeln!(out, "         {why}")?;
+        }
     }
     writeln!(out, "{}", skipped(&report))?;
     writeln!(

@@ -143,7 +143,7 @@ impl SendCommand {
         loaded: &Loaded,
         registry: &Registry,
     ) -> Result<(Arc<WasmPlugin>, Arc<Setup>), SendError> {
-        let (tenants, _) = loaded.tenants(registry, &Process, &Telemetry::default());
+        let (tenants, _) = loaded.tenants(registry, &Process, &Telemetry::default(), None);
         let none = || SendError::NoSource(self.source.clone());
         let (tenant, name) = self.source.split_once('/').ok_or_else(none)?;
         let source = tenants.find(tenant, name).ok_or_else(none)?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -15,10 +16,11 @@ use tokio_rustls::TlsAcceptor;
 
 use super::backends::{Backends, Look};
 use super::monitor::{self, Monitor};
+use super::reload::{Live, Reload};
 use super::{CONFIG, FAILED, OK};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::secret::Process;
-use crate::config::{self, Loaded, Problems, Severity};
+use crate::config::{self, Problems, Severity};
 use crate::http::{self, Ingress, Readiness, admin::Admin};
 use crate::pipeline::Gateway;
 use crate::plugin::Sandbox;
@@ -50,13 +52,13 @@ pub(super) fn run(file: &Path, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
 
 struct Prepared {
     runtime: Runtime,
-    loaded: Loaded,
+    live: Arc<ArcSwap<Live>>,
     tls: Option<TlsAcceptor>,
     gateway: Arc<Gateway<Backends>>,
+    readiness: Arc<Readiness>,
     /// What the first look at the live backends found.
     look: Look,
-    /// Ends the sandboxes' clock when it is dropped.
-    _sandbox: Sandbox,
+    reload: Arc<Reload>,
 }
 
 fn prepare(file: &Path) -> Result<Prepared, Refusal> {
@@ -73,10 +75,15 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     let (registry, problems) = loaded.plugins(&sandbox);
     log(&problems);
     let telemetry = Arc::new(Telemetry::default());
-    let (tenants, problems) = loaded.tenants(&registry, &Process, &telemetry);
+    let clock: SharedClock = Arc::new(SystemClock);
+    let (keys, problems) = loaded.keys(&clock, &telemetry);
+    if problems.has_errors() {
+        return Err(refuse(problems));
+    }
+    log(&problems);
+    let (tenants, problems) = loaded.tenants(&registry, &Process, &telemetry, keys.as_ref());
     log(&problems);
     telemetry.sources_unavailable(tenants.sources().filter(|s| s.state.is_err()).count());
-    let clock: SharedClock = Arc::new(SystemClock);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -102,13 +109,29 @@ fn prepare(file: &Path) -> Result<Prepared, Refusal> {
     let (clock, telemetry) = (Arc::clone(&gateway.clock), Arc::clone(&gateway.telemetry));
     gateway.pressure = Pressure::new(settings.pressure.clone(), clock, telemetry);
     gateway.tenants.store(Arc::new(tenants));
+    let gateway = Arc::new(gateway);
+    let live = Live {
+        loaded,
+        registry,
+        keys,
+    };
+    let live = Arc::new(ArcSwap::from_pointee(live));
+    let readiness = Arc::new(Readiness::default());
+    let reload = Reload::new(
+        file,
+        sandbox,
+        Arc::clone(&live),
+        Arc::clone(&gateway),
+        Arc::clone(&readiness),
+    );
     Ok(Prepared {
         runtime,
-        loaded,
+        live,
         tls,
-        gateway: Arc::new(gateway),
+        gateway,
+        readiness,
         look,
-        _sandbox: sandbox,
+        reload,
     })
 }
 
@@ -146,13 +169,14 @@ fn raise_file_limit(max_connections: usize) {
 
 impl Prepared {
     fn serve(self, out: &mut dyn Write) -> Result<(), Refusal> {
-        let settings = &self.loaded.settings;
+        let settings = self.live.load().loaded.settings.clone();
         raise_file_limit(settings.http.max_connections);
         self.runtime.block_on(async {
             let ingress = http::listen(settings.listen, "server.listen").await;
             let ingress = ingress.map_err(|error| Refusal::because(&error))?;
             let admin = http::listen(settings.admin_listen, "admin.listen").await;
             let admin = admin.map_err(|error| Refusal::because(&error))?;
+            let hangup = signal(SignalKind::hangup()).map_err(|error| Refusal::because(&error))?;
             let signals = Signals::new().map_err(|error| Refusal::because(&error))?;
             let at = |listener: &TcpListener| {
                 listener
@@ -166,7 +190,10 @@ impl Prepared {
                 "ready: deliveries {scheme}://{ingress_at} admin http://{admin_at}"
             );
             let _ = out.flush();
-            self.serve_on(ingress, admin, signals).await
+            let reload = tokio::spawn(Arc::clone(&self.reload).watch(hangup));
+            let served = self.serve_on(ingress, admin, signals).await;
+            reload.abort();
+            served
         })
     }
 
@@ -176,15 +203,17 @@ impl Prepared {
         admin: TcpListener,
         mut signals: Signals,
     ) -> Result<(), Refusal> {
-        let readiness = Arc::new(Readiness::default());
+        let readiness = Arc::clone(&self.readiness);
+        let settings = self.live.load().loaded.settings.clone();
         readiness.set(true);
         let monitor = Monitor::new(
-            &self.loaded,
+            Arc::clone(&self.live),
+            self.reload.retention(),
             Arc::clone(&self.gateway),
             Arc::clone(&readiness),
         );
         monitor.take(&self.look);
-        let limits = self.loaded.settings.http.clone();
+        let limits = settings.http.clone();
         let telemetry = || Arc::clone(&self.gateway.telemetry);
         let (stop_ingress, ingress_stopped) = watch::channel(());
         let (stop_admin, admin_stopped) = watch::channel(());
@@ -211,10 +240,10 @@ impl Prepared {
             () = signals.next() => {}
             () = monitor.watch() => {}
         }
-        tracing::info!(delay = ?self.loaded.settings.drain_delay, "draining");
+        tracing::info!(delay = ?settings.drain_delay, "draining");
         readiness.set(false);
         let drained = async {
-            tokio::time::sleep(self.loaded.settings.drain_delay).await;
+            tokio::time::sleep(settings.drain_delay).await;
             drop(stop_ingress);
             let _ = deliveries.await;
             self.gateway.drain(DRAIN).await

@@ -93,7 +93,7 @@ fn kind(of: &str) -> &'static str {
         "PathBuf" => "path",
         "Vec<String>" => "list of text",
         "BTreeMap<String, SecretRefs>" => "table of lists of text",
-        "BTreeMap<String, KeyForm>" => "table of text",
+        "BTreeMap<String, KeyForm>" | "BTreeMap<String, String>" => "table of text",
         "BTreeMap<String, toml::Value>" => "table",
         other => panic!("{other} has no name in the reference"),
     }

@@ -13,6 +13,7 @@ use super::problem::{KeyPath, Problem, Problems, Severity, file_hint, io_reason,
 use super::secret::{SecretRef, Surroundings};
 use super::validate::{Settings, SourceSettings};
 use crate::crypto::{Key, KeyError, KeyForm, Keyring, PublicKey};
+use crate::keys::{HostPattern, Keys, Remote};
 use crate::plugin::manifest::{SecretKind, SecretSpec};
 use crate::plugin::registry::Registry;
 use crate::plugin::{Manifest, Plugin, Sandbox, Setup};
@@ -51,8 +52,13 @@ impl Plugins for Registry {
 impl Loaded {
     /// Loads the plugins, and tells what keeps any from being one. Without the directory there are none.
     pub fn plugins(&self, sandbox: &Sandbox) -> (Registry, Problems) {
+        self.plugins_after(sandbox, &Registry::default())
+    }
+
+    /// The same, without compiling what another registry has.
+    pub fn plugins_after(&self, sandbox: &Sandbox, before: &Registry) -> (Registry, Problems) {
         let directory = &self.settings.plugin_directory;
-        let registry = Registry::open(sandbox, directory);
+        let registry = Registry::reopen(sandbox, directory, &self.settings.pins, before);
         let mut problems = self.problems.none();
         problems.add_all(plugin_problems(directory, registry.as_ref()));
         self.document.locate(&mut problems);
@@ -65,10 +71,12 @@ impl Loaded {
         plugins: &impl Plugins,
         surroundings: &impl Surroundings,
         telemetry: &Telemetry,
+        keys: Option<&Arc<Keys>>,
     ) -> (Tenants, Problems) {
         let mut problems = self.problems.none();
         let mut build = |settings: &SourceSettings| {
-            let (state, policy, found) = prepare(settings, &self.settings, plugins, surroundings);
+            let (state, policy, found) =
+                prepare(settings, &self.settings, plugins, surroundings, keys);
             problems.add_all(found);
             let metrics = telemetry.source(&settings.tenant, &settings.name);
             let (tenant, name) = (settings.tenant.clone(), settings.name.clone());
@@ -134,6 +142,7 @@ fn prepare(
     settings: &Settings,
     plugins: &impl Plugins,
     surroundings: &impl Surroundings,
+    fetched: Option<&Arc<Keys>>,
 ) -> Prepared {
     let path = source.path();
     let Some(plugin) = plugins.plugin(&source.plugin) else {
@@ -158,7 +167,7 @@ fn prepare(
         .filter(|p| p.severity == Severity::Error)
         .collect();
     let state = if errors.is_empty() {
-        Ok(ready(source, Arc::clone(&plugin), keys))
+        Ok(ready(source, Arc::clone(&plugin), keys, fetched))
     } else {
         Err(unavailable(errors))
     };
@@ -172,14 +181,24 @@ fn unavailable<'a>(errors: impl IntoIterator<Item = &'a Problem>) -> Unavailable
     }
 }
 
-fn ready(source: &SourceSettings, plugin: Arc<dyn Plugin>, keys: Keyring) -> Ready {
+fn ready(
+    source: &SourceSettings,
+    plugin: Arc<dyn Plugin>,
+    keys: Keyring,
+    fetched: Option<&Arc<Keys>>,
+) -> Ready {
     let options = with_defaults(plugin.manifest(), &source.options);
     let signature_header = plugin.manifest().signature_header(&options);
+    let approved = source.key_hosts.clone();
+    let certificates = plugin.manifest().certificates.clone();
+    let remote = fetched.filter(|_| !approved.is_empty());
     let setup = Setup {
         label: format!("/{}/{}", source.tenant, source.name),
         keys,
         options,
         public_url: source.public_url.clone(),
+        remote: remote.map(|keys| Remote::new(Arc::clone(keys), approved, certificates)),
+        sign_challenges: source.sign_challenges,
     };
     Ready {
         plugin,
@@ -215,6 +234,14 @@ fn check_manifest(source: &SourceSettings, manifest: &Manifest, path: &KeyPath) 
                 .hint("write it exactly as the provider is told it"),
         );
     }
+    problems.extend(key_hosts(source, manifest, path));
+    if manifest.signs_challenges && !source.sign_challenges {
+        let what = format!(
+            "the provider of `{plugin}` tries who listens, and will be refused: the answer is a MAC"
+        );
+        let hint = "`sign_challenges = true` has such answers signed with the source's secret";
+        problems.push(Problem::warning(path.then("sign_challenges"), what).hint(hint));
+    }
     problems.extend(missing_options(source, manifest, path));
     problems.extend(unknown_options(source, manifest, path));
     problems.extend(missing_secrets(source, manifest, path));
@@ -229,6 +256,34 @@ fn check_manifest(source: &SourceSettings, manifest: &Manifest, path: &KeyPath) 
         problems.push(problem.hint(nearest(name, "its secrets", known())));
     }
     problems
+}
+
+/// Hosts that the plugin has not named, and hosts that it has and nobody approved.
+fn key_hosts(source: &SourceSettings, manifest: &Manifest, path: &KeyPath) -> Vec<Problem> {
+    let (plugin, path) = (&manifest.name, path.then("key_hosts"));
+    let known: Vec<_> = manifest
+        .key_hosts
+        .iter()
+        .filter_map(|host| HostPattern::new(host))
+        .collect();
+    let all = manifest.key_hosts.join("\", \"");
+    if source.key_hosts.is_empty() && !known.is_empty() && source.secrets.is_empty() {
+        let what =
+            format!("it is missing: the plugin `{plugin}` verifies with keys that are fetched");
+        let hint = format!("write it as key_hosts = [\"{all}\"], or only those that you use");
+        return vec![Problem::error(path, what).hint(&hint)];
+    }
+    let is_named = |host: &&HostPattern| !known.iter().any(|known| known.covers(host));
+    let foreign = source.key_hosts.iter().filter(is_named);
+    let problem = |host: &HostPattern| {
+        let what = format!("the plugin `{plugin}` fetches nothing from {host}");
+        let hint = match all.as_str() {
+            "" => "it fetches nothing from anywhere".into(),
+            all => format!("it fetches from \"{all}\""),
+        };
+        Problem::error(path.clone(), what).hint(&hint)
+    };
+    foreign.map(problem).collect()
 }
 
 fn missing_options(
@@ -384,9 +439,11 @@ fn no_key(at: &SecretRef, error: KeyError) -> String {
     let hint = match error {
         KeyError::Empty | KeyError::Blank => "put the secret there, as the provider shows it",
         KeyError::Unexpanded => "whatever should have put the secret there has not",
-        KeyError::NotHex | KeyError::NotBase64 | KeyError::Public(_) => {
-            "if it has another form, say so in `key_forms`"
-        }
+        KeyError::NotHex
+        | KeyError::NotBase64
+        | KeyError::NotPem
+        | KeyError::NotJwk
+        | KeyError::Public(_) => "if it has another form, say so in `key_forms`",
         KeyError::TooShort { .. } => "let the provider make a longer one",
     };
     format!("{at} cannot be a key: {error}\nhint: {hint}")

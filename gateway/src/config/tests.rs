@@ -51,7 +51,7 @@ impl World {
     fn tenants(&self) -> Tenants {
         self.load()
             .unwrap()
-            .tenants(&Catalogue, self, &Telemetry::default())
+            .tenants(&Catalogue, self, &Telemetry::default(), None)
             .0
     }
 
@@ -61,7 +61,7 @@ impl World {
             Ok(loaded) => loaded,
             Err(problems) => return problems.to_string(),
         };
-        let (_, found) = loaded.tenants(&Catalogue, self, &Telemetry::default());
+        let (_, found) = loaded.tenants(&Catalogue, self, &Telemetry::default(), None);
         let mut problems = loaded.problems.clone();
         problems.extend(found);
         problems.to_string()
@@ -477,7 +477,7 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
 fn secrets_that_are_read_show_nowhere() {
     let world = github("key_forms.secret = \"hex\"");
     let loaded = world.load().unwrap();
-    let (tenants, problems) = loaded.tenants(&Catalogue, &world, &Telemetry::default());
+    let (tenants, problems) = loaded.tenants(&Catalogue, &world, &Telemetry::default(), None);
     let reason = &tenants
         .find("acme", "gh")
         .unwrap()
@@ -566,7 +566,7 @@ fn paths_start_at_the_files_directory() {
         path: "/etc/hookgate/d".into(),
     };
     assert_eq!(loaded.settings.backend.store, embedded);
-    let (tenants, problems) = loaded.tenants(&Catalogue, &world, &Telemetry::default());
+    let (tenants, problems) = loaded.tenants(&Catalogue, &world, &Telemetry::default(), None);
     assert!(tenants.find("a", "s").unwrap().state.is_ok(), "{problems}");
 }
 

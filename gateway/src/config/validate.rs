@@ -4,10 +4,12 @@
 //! Collects every problem. Settings are plain values: paths are absolute or start at the working directory,
 //! times are durations, and what must hold between them holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use data_encoding::HEXLOWER_PERMISSIVE;
 
 use super::policy::MAX_LEASE;
 use super::problem::{KeyPath, Problem, Problems};
@@ -19,7 +21,9 @@ use crate::crypto::KeyForm;
 use crate::delivery::message::MAX_MESSAGE;
 use crate::delivery::{Name, Ordering};
 use crate::http::tls::{self, TlsFiles};
+use crate::keys::HostPattern;
 use crate::pipeline::Timing;
+use crate::plugin::registry::Pins;
 use crate::queue::sqs::SqsSettings;
 use crate::store::dynamodb::DynamoSettings;
 use crate::store::redis::{RedisSettings, RedisTimeouts};
@@ -47,12 +51,18 @@ pub struct Settings {
     pub drain_delay: Duration,
     /// Where the plugins are.
     pub plugin_directory: PathBuf,
+    /// The digests that plugins' files must have.
+    pub pins: Pins,
+    /// How often files are looked at for changes; none where never.
+    pub watch: Option<Duration>,
     /// What a plugin may cost, and where compiled ones are kept.
     pub plugin: plugin::Limits,
     /// The claim store and the queue.
     pub backend: BackendSettings,
     /// When new events are refused because too much waits.
     pub pressure: pressure::Limits,
+    /// How keys are fetched.
+    pub fetch: FetchSettings,
     /// Where a stand-in for AWS is.
     pub aws_endpoint: Option<String>,
     /// How long events are remembered, where that does not follow the queue.
@@ -63,6 +73,45 @@ pub struct Settings {
     pub max_message: usize,
     /// All sources.
     pub sources: Vec<SourceSettings>,
+}
+
+impl Settings {
+    /// Puts what a running gateway cannot change back to what it was, and tells the sections that this is in.
+    pub fn keep_fixed(&mut self, before: &Self) -> Vec<&'static str> {
+        let mut sections = Vec::new();
+        macro_rules! keep {
+            ($($section:literal: $($field:ident),+;)+) => {
+                $($(
+                    // None of these has a secret's value in it.
+                    if format!("{:?}", self.$field) != format!("{:?}", before.$field)
+                        && sections.last() != Some(&$section)
+                    {
+                        sections.push($section);
+                    }
+                    self.$field.clone_from(&before.$field);
+                )+)+
+            };
+        }
+        keep! {
+            "[server]": listen, tls, http, drain_delay;
+            "[admin]": admin_listen;
+            "[plugins]": plugin;
+            "[store] and [queue]": backend, timing, max_message;
+            "[queue.pressure]": pressure;
+            "[aws]": aws_endpoint;
+            "[fetch]": fetch;
+        }
+        sections
+    }
+}
+
+/// How keys and certificates are fetched from providers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FetchSettings {
+    /// The authorities that are trusted; none takes the system's.
+    pub certificate_authorities: Option<PathBuf>,
+    /// Where hosts are, by their names in lower case.
+    pub addresses: HashMap<String, SocketAddr>,
 }
 
 /// The claim store and the queue.
@@ -158,6 +207,10 @@ pub struct SourceSettings {
     pub public_url: Option<String>,
     /// The plugin's options.
     pub options: BTreeMap<String, String>,
+    /// The hosts that keys may be fetched from.
+    pub key_hosts: Vec<HostPattern>,
+    /// Whether the answer to a handshake may hold a MAC.
+    pub sign_challenges: bool,
     /// What stays in order.
     pub ordering: Ordering,
     /// How old a signature may be.
@@ -205,9 +258,12 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
         http: http_limits(config),
         drain_delay: config.server.drain_delay.0,
         plugin_directory: directory.join(&config.plugins.directory),
+        pins: pins(config, problems),
+        watch: Some(config.plugins.watch.0).filter(|every| !every.is_zero()),
         plugin: plugin_limits(config, directory),
         backend: backend(config, directory, problems),
         pressure: pressure(config, problems),
+        fetch: fetch(config, directory, problems),
         aws_endpoint: config.aws.endpoint.clone(),
         claim_ttl: fixed(config.store.claim_ttl),
         timing: timing(config, problems),
@@ -217,6 +273,47 @@ pub(super) fn validate(config: &Config, directory: &Path, problems: &mut Problem
     store_ttl(config, &settings.timing, problems);
     relations(&settings, problems);
     settings
+}
+
+fn pins(config: &Config, problems: &mut Problems) -> Pins {
+    let mut pins = Pins::new();
+    for (name, text) in &config.plugins.pinned {
+        let digest = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok();
+        match digest.and_then(|digest| digest.try_into().ok()) {
+            Some(digest) => {
+                pins.insert(name.clone(), digest);
+            }
+            None => problems.add_new(
+                Problem::error(
+                    KeyPath::new(&["plugins", "pinned"]).then(name),
+                    "it is not the 64 hexadecimal digits of a SHA-256",
+                )
+                .hint("`sha256sum FILE` prints them"),
+            ),
+        }
+    }
+    pins
+}
+
+fn fetch(config: &Config, directory: &Path, problems: &mut Problems) -> FetchSettings {
+    let mut addresses = HashMap::new();
+    for (host, text) in &config.fetch.addresses {
+        let path = KeyPath::new(&["fetch", "addresses"]).then(host);
+        match text.parse() {
+            Ok(address) => {
+                addresses.insert(host.to_ascii_lowercase(), address);
+            }
+            Err(_) => problems.add_new(
+                Problem::error(path, format!("{text:?} is not an address and port"))
+                    .hint("write it as \"10.0.0.1:443\" or \"[fd00::1]:443\""),
+            ),
+        }
+    }
+    let authorities = config.fetch.certificate_authorities.as_ref();
+    FetchSettings {
+        certificate_authorities: authorities.map(|path| directory.join(path)),
+        addresses,
+    }
 }
 
 /// The certificate and its key, which are of no use without each other.
@@ -305,7 +402,7 @@ fn plugin_limits(config: &Config, directory: &Path) -> plugin::Limits {
         wall_clock: plugins.wall_clock.0,
         concurrent_calls: plugins.concurrent_calls,
         cache: plugins.cache.as_ref().map(|cache| directory.join(cache)),
-        ..plugin::Limits::default()
+        ..plugin::Limits::of(plugins.runtimes)
     }
 }
 
@@ -650,6 +747,21 @@ fn check_source(source: &Source, path: &KeyPath, problems: &mut Problems) {
                 .hint("write it exactly as the provider is told it"),
         );
     }
+    for host in source
+        .key_hosts
+        .iter()
+        .filter(|host| HostPattern::new(host).is_none())
+    {
+        problems.add_new(
+            Problem::error(
+                path.then("key_hosts"),
+                format!("{host:?} is not a host's name"),
+            )
+            .hint(
+                "name it without scheme, port and path; only labels before the last two may be `*`",
+            ),
+        );
+    }
     for (key, time) in [
         ("max_age", source.max_age),
         ("content_ttl", source.content_ttl),
@@ -698,6 +810,12 @@ fn source_settings(
         redelivery_after: source.redelivery_after.map(|time| time.0),
         claim_ttl: fixed(source.claim_ttl.unwrap_or(default_ttl)),
         content_ttl: source.content_ttl.map(|time| time.0),
+        key_hosts: source
+            .key_hosts
+            .iter()
+            .filter_map(|host| HostPattern::new(host))
+            .collect(),
+        sign_challenges: source.sign_challenges,
         allow_weak_key: source.allow_weak_key,
     }
 }

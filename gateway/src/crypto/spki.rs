@@ -10,6 +10,9 @@ const ED25519: &[u8] = b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00";
 /// SEQUENCE { SEQUENCE { id-ecPublicKey, prime256v1 }, BIT STRING } up to the key.
 const P256: &[u8] =
     b"\x30\x59\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\x03\x42\x00";
+/// The same with secp384r1.
+const P384: &[u8] =
+    b"\x30\x76\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x22\x03\x62\x00";
 /// The contents of SEQUENCE { rsaEncryption, NULL }.
 const RSA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00";
 
@@ -20,19 +23,22 @@ const SEQUENCE: u8 = 0x30;
 /// Smaller ones can be factored, larger ones cannot be verified with. In bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
-/// The algorithm of a key, and its bytes as verification takes them: 32 of Ed25519, 65 of a P-256 point, or
-/// the DER of an RSA key (RFC 8017, A.1.1).
+/// The algorithm of a key, and its bytes as verification takes them: 32 of Ed25519, 65 of a P-256 point,
+/// 97 of a P-384 point, or the DER of an RSA key (RFC 8017, A.1.1).
 pub(super) fn read(bytes: &[u8]) -> Result<(PublicAlgorithm, &[u8]), PublicKeyError> {
     if let Some(key) = bytes.strip_prefix(ED25519).or(Some(bytes))
         && key.len() == 32
     {
         return Ok((PublicAlgorithm::Ed25519, key));
     }
-    if let Some(key) = bytes.strip_prefix(P256).or(Some(bytes))
-        && key.len() == 65
-        && key[0] == 4
-    {
-        return Ok((PublicAlgorithm::EcdsaP256, key));
+    for (head, length, algorithm) in [
+        (P256, 65, PublicAlgorithm::EcdsaP256),
+        (P384, 97, PublicAlgorithm::EcdsaP384),
+    ] {
+        let key = bytes.strip_prefix(head).unwrap_or(bytes);
+        if key.len() == length && key[0] == 4 {
+            return Ok((algorithm, key));
+        }
     }
     let key = rsa_of_spki(bytes).unwrap_or(bytes);
     let length = bytes.len();

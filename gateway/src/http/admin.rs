@@ -65,6 +65,7 @@ impl<B: Backend> Admin<B> {
                 "troubles": self.readiness.troubles().all,
                 "pressure": self.gateway.pressure.level().name(),
                 "unavailable_sources": unavailable,
+                "refused_change": self.readiness.refused().as_deref(),
             }),
         )
     }

@@ -34,6 +34,7 @@ impl Plugin for Noting {
         Ok(Handled {
             verdict: Verdict::Accept(Event::default()),
             key: None,
+            confirm: None,
             fuel: 0,
         })
     }

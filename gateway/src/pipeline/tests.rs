@@ -33,6 +33,7 @@ impl Plugin for Fixed {
         Ok(Handled {
             verdict,
             key: None,
+            confirm: None,
             fuel: 0,
         })
     }

@@ -20,6 +20,7 @@ use super::json::{self, LookupError};
 use super::limits::{Guard, Limits};
 use super::{Fault, Setup};
 
+use crate::crypto::Mac;
 use crate::delivery::Delivery;
 use crate::encoding::Encoding;
 
@@ -42,7 +43,7 @@ const CALL: u64 = 200;
 /// What an item of a list costs, in units of fuel, beside its bytes.
 const ITEM: usize = 64;
 /// What setting up a MAC costs, in units of fuel, beside its bytes.
-const MAC: usize = 1_000;
+const SET_UP: usize = 1_000;
 /// What checking a public-key signature costs, in units of fuel, beside its bytes.
 const SIGNATURE: usize = 100_000;
 /// Lines that one delivery may log, and the bytes of each.
@@ -55,6 +56,10 @@ pub(super) struct Call {
     setup: Arc<Setup>,
     pub(super) guard: Guard,
     pub(super) matched: Option<(String, usize)>,
+    /// Whether anything was verified.
+    verified: bool,
+    /// The URL to ask before a handshake is answered.
+    pub(super) confirm: Option<String>,
     /// What was asked of the host, where the call is a rehearsal; deliveries keep no such record.
     pub(super) asked: Option<Vec<Asked>>,
     logged: u32,
@@ -67,6 +72,8 @@ impl Call {
             setup,
             guard: Guard::new(limits),
             matched: None,
+            verified: false,
+            confirm: None,
             asked: None,
             logged: 0,
         }
@@ -86,6 +93,12 @@ pub enum Asked {
     Mac {
         /// The secret's name.
         secret: String,
+        /// How it is computed.
+        mac: Mac,
+        /// Of what.
+        message: Vec<Said>,
+        /// The signature as the delivery has it.
+        text: Vec<u8>,
         /// How the signature is written.
         encoding: Encoding,
         /// What would have fitted under the first active value; none where there is no value.
@@ -95,6 +108,19 @@ pub enum Asked {
     Token(String),
     /// A signature that only the provider's private key makes, under this public key's name.
     PublicKey(String),
+    /// A token whose claims are signed, under this secret's or public key's name.
+    Jwt(String),
+}
+
+/// A piece of a message that a plugin said was signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The body.
+    Body,
+    /// A secret.
+    Secret,
 }
 
 /// The delivery that a plugin sees while it is asked for its manifest.
@@ -148,6 +174,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     add_request(linker)?;
     add_body(linker)?;
     add_source(linker)?;
+    add_handshake(linker)?;
     verify::add_to(linker)
 }
 
@@ -290,8 +317,23 @@ fn add_source(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     )
 }
 
-fn not_supported(function: String) -> wasmtime::Error {
-    Fault::NotSupported { function }.into()
+fn add_handshake(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
+    let mut to = linker.instance("hookgate:provider/handshake@1.0.0")?;
+    to.func_wrap(
+        "confirm",
+        |mut cx: Context<'_>, (url,): (String,)| -> HostResult<_> {
+            charge(&mut cx, url.len())?;
+            let call = cx.data_mut();
+            if !call.verified || call.confirm.is_some() {
+                let what = "it confirms a URL before anything was verified, or a second one";
+                return Err(refused(what.into()).into());
+            }
+            let remote = call.setup.remote.as_ref();
+            let approved = remote.is_some_and(|remote| remote.is_approved(&url));
+            call.confirm = approved.then_some(url);
+            Ok((approved,))
+        },
+    )
 }
 
 fn refused(what: String) -> Fault {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::crypto::{KeyForm, Keyring, PublicAlgorithm};
+use crate::keys::HostPattern;
 
 /// A plugin's manifest.
 #[derive(Debug, Clone, Deserialize)]
@@ -92,7 +93,7 @@ pub struct Manifest {
 }
 
 /// What a certificate by URL must be.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 pub struct CertificateSpec {
     /// The names that its subject may have; a `*` stands for one label.
     pub names: Vec<String>,
@@ -216,6 +217,9 @@ pub enum ManifestError {
     /// An answer that is no promise.
     #[error("its manifest's accepted_status is {0}, which is no 2xx")]
     AcceptedStatus(u16),
+    /// A host that is none.
+    #[error("its manifest names {0:?}, which is no host's name")]
+    Host(String),
     /// A name that cannot stand in a configuration or in `ce-type`.
     #[error("its manifest's name {0:?} is not lower-case letters, digits and hyphens")]
     Name(String),
@@ -232,6 +236,11 @@ impl Manifest {
         let status = manifest.accepted_status;
         if let Some(status) = status.filter(|status| !(200..=299).contains(status)) {
             return Err(ManifestError::AcceptedStatus(status));
+        }
+        let certified = manifest.certificates.iter().flat_map(|spec| &spec.names);
+        let mut hosts = manifest.key_hosts.iter().chain(certified);
+        if let Some(host) = hosts.find(|host| HostPattern::new(host).is_none()) {
+            return Err(ManifestError::Host(host.clone()));
         }
         if crate::delivery::Name::new(&manifest.name).is_none() {
             return Err(ManifestError::Name(manifest.name));

@@ -136,6 +136,7 @@ fn signature(asked: Vec<Asked>) -> Result<Option<Fitting>, SampleError> {
             Asked::Mac { secret, .. } => SampleError::NoSecret(secret),
             Asked::Token(secret) => SampleError::Token(secret),
             Asked::PublicKey(name) => SampleError::PublicKey(name),
+            Asked::Jwt(name) => SampleError::Token(name),
         };
         obstacle = obstacle.or(Some(met));
     }
@@ -251,7 +252,7 @@ fn not_http<'a, T, E>(
 
 impl Request {
     /// The delivery that the gateway will make of it.
-    fn delivery(&self, draft: &Draft) -> Arc<Delivery> {
+    pub fn delivery(&self, draft: &Draft) -> Arc<Delivery> {
         let path = self.target.split('?').next().unwrap_or_default();
         let rest = path.strip_prefix(&draft.path).unwrap_or_default();
         Arc::new(Delivery {

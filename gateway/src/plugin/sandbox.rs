@@ -3,6 +3,7 @@
 //! Every limit that a plugin can run into stands in [`Limits`] and is told apart from the others when it does.
 //! A store that trapped is dropped like any other: nothing of one delivery survives into the next.
 
+use std::borrow::Cow;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,10 +25,13 @@ use crate::delivery::Delivery;
 const TICK: Duration = Duration::from_millis(50);
 
 /// Core instances, memories and tables that one component may be made of. Plain Rust plugins need three
-/// instances; those of languages that bring a runtime need a few more.
+/// instances.
 const INSTANCES_PER_PLUGIN: u32 = 8;
 const MEMORIES_PER_PLUGIN: u32 = 2;
 const TABLES_PER_PLUGIN: u32 = 4;
+/// The same for those that bring a language's runtime: componentize-py 0.25 links one of each library.
+const INSTANCES_PER_RUNTIME: u32 = 64;
+const TABLES_PER_RUNTIME: u32 = 16;
 
 /// Sandboxes beside those of deliveries: a plugin that is being loaded is asked for its manifest in one, and
 /// must take none from a delivery that holds a slot.
@@ -86,6 +90,16 @@ pub enum SandboxError {
     )]
     ForeignImports {
         /// Their names.
+        names: Vec<String>,
+    },
+    /// Imports WASI, which brings a language's runtime with it.
+    #[error(
+        "it imports WASI ({} interfaces), as plugins do that bring a language's runtime\n\
+         hint: `plugins.runtimes = true` takes such plugins; WASI gives them nothing then",
+        .names.len()
+    )]
+    Wasi {
+        /// The interfaces.
         names: Vec<String>,
     },
     /// Not the interface of hookgate:provider@1.
@@ -168,11 +182,15 @@ impl Sandbox {
             Component::from_binary(&self.engine, bytes).map_err(|error| SandboxError::Invalid {
                 reason: format!("{error:#}"),
             })?;
-        self.refuse_foreign_imports(&component)?;
+        let wasi = self.refuse_foreign_imports(&component)?;
         let mismatch = |error: wasmtime::Error| SandboxError::Mismatch {
             reason: format!("{error:#}"),
         };
-        let pre = self.linker.instantiate_pre(&component).map_err(mismatch)?;
+        let mut linker = Cow::Borrowed(&self.linker);
+        if !wasi.is_empty() {
+            grant_nothing(linker.to_mut(), &component, &wasi).map_err(mismatch)?;
+        }
+        let pre = linker.instantiate_pre(&component).map_err(mismatch)?;
         let pre = bindings::ProviderPre::new(pre).map_err(mismatch)?;
         let mut plugin = WasmPlugin {
             pre,
@@ -190,31 +208,73 @@ impl Sandbox {
         Ok(plugin)
     }
 
-    fn refuse_foreign_imports(&self, component: &Component) -> Result<(), SandboxError> {
+    /// The interfaces of WASI that it imports beside Hookgate's; nothing else may be imported.
+    fn refuse_foreign_imports(&self, component: &Component) -> Result<Vec<String>, SandboxError> {
         let ty = component.component_type();
         let names = ty.imports(&self.engine).map(|(name, _)| name.to_owned());
         let names: Vec<_> = names
             .filter(|name| !name.starts_with("hookgate:provider/"))
             .collect();
         if names.is_empty() {
-            Ok(())
-        } else {
+            Ok(names)
+        } else if !names.iter().all(|name| name.starts_with("wasi:")) {
             Err(SandboxError::ForeignImports { names })
+        } else if self.limits.runtimes {
+            Ok(names)
+        } else {
+            Err(SandboxError::Wasi { names })
         }
     }
+}
+
+/// The most random bytes that a runtime gets at once.
+const MAX_ZEROS: usize = 4096;
+
+/// WASI that gives nothing: no files, no network, no clock. Who calls any of it ends its delivery. What runtimes
+/// ask for as they start is answered: the environment is empty, and random bytes are all zero, so that the verdict
+/// depends on the delivery alone.
+fn grant_nothing(
+    linker: &mut Linker<Call>,
+    component: &Component,
+    wasi: &[String],
+) -> wasmtime::Result<()> {
+    let environment = wasi
+        .iter()
+        .find(|name| name.starts_with("wasi:cli/environment@"));
+    if let Some(environment) = environment {
+        let mut instance = linker.instance(environment)?;
+        instance.func_wrap("get-environment", |_, (): ()| {
+            Ok((Vec::<(String, String)>::new(),))
+        })?;
+        instance.func_wrap("get-arguments", |_, (): ()| Ok((Vec::<String>::new(),)))?;
+    }
+    let random = wasi.iter().find(|name| name.starts_with("wasi:random/random@"));
+    if let Some(random) = random {
+        let mut instance = linker.instance(random)?;
+        instance.func_wrap("get-random-bytes", |_, (count,): (u64,)| {
+            let count = usize::try_from(count).unwrap_or(MAX_ZEROS).min(MAX_ZEROS);
+            Ok((vec![0_u8; count],))
+        })?;
+        instance.func_wrap("get-random-u64", |_, (): ()| Ok((0_u64,)))?;
+    }
+    linker.define_unknown_imports_as_traps(component)
 }
 
 fn pool(limits: &Limits) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     let calls = limits.concurrent_calls.saturating_add(LOADING);
+    let (instances, tables) = match limits.runtimes {
+        true => (INSTANCES_PER_RUNTIME, TABLES_PER_RUNTIME),
+        false => (INSTANCES_PER_PLUGIN, TABLES_PER_PLUGIN),
+    };
     pool.total_component_instances(calls)
-        .total_core_instances(calls.saturating_mul(INSTANCES_PER_PLUGIN))
+        .total_core_instances(calls.saturating_mul(instances))
         .total_memories(calls.saturating_mul(MEMORIES_PER_PLUGIN))
-        .total_tables(calls.saturating_mul(TABLES_PER_PLUGIN))
-        .max_core_instances_per_component(INSTANCES_PER_PLUGIN)
+        .total_tables(calls.saturating_mul(tables))
+        .max_core_instances_per_component(instances)
         .max_memories_per_component(MEMORIES_PER_PLUGIN)
-        .max_tables_per_component(TABLES_PER_PLUGIN)
-        .max_tables_per_module(TABLES_PER_PLUGIN)
+        .max_tables_per_component(tables)
+        .max_tables_per_module(tables)
         .max_memory_size(limits.memory)
         .table_elements(limits.table_elements)
         // Zeroing the small memory of a plain plugin by hand is cheaper than giving its pages back.
@@ -336,12 +396,13 @@ impl WasmPlugin {
         let verdict = provider
             .call_handle(&mut store)
             .map_err(|error| self.fault(&error, &mut store))?;
-        let verdict = host::verdict(verdict)?;
         let left = store.get_fuel().unwrap_or(0);
         let mut call = store.into_data();
+        let verdict = host::verdict(verdict, &call)?;
         let handled = Handled {
             verdict,
             key: call.matched.take(),
+            confirm: call.confirm.take(),
             fuel: self.limits.fuel.saturating_sub(left),
         };
         Ok((handled, call))

@@ -49,6 +49,7 @@ impl Plugin for Fixed {
         self.answer.clone().map(|verdict| Handled {
             verdict,
             key: None,
+            confirm: None,
             fuel: 0,
         })
     }

@@ -241,6 +241,7 @@ fn replayed(later_s: u64) -> Vector {
         body: STRIPE_BODY.into(),
         secrets: vec![SECRET.into()],
         public_key: None,
+        cert_pem: None,
         sig_header: None,
         timestamp_now: Some(NOW_MS / 1000 + later_s),
         expect: vectors::Expect::Valid,

@@ -4,24 +4,10 @@
 //! type, time and order are in a delivery. Knows no provider: what a program is needed for has a plugin
 //! of its own.
 
-mod locator;
-mod options;
-mod template;
-
-use hookgate_sdk::{
-    BodyDigest, DigestAlgorithm, Elements, Encoding, Event, Message, Provider, Rejection, Segment,
-    Signature, Verdict, delivery, source,
-};
-
-use locator::Locator;
-use options::{Options, wrong};
-use template::Piece;
-
-/// How providers that sign a digest of the body write it.
-const BODY_SHA256: BodyDigest = BodyDigest {
-    algorithm: DigestAlgorithm::Sha256,
-    encoding: Encoding::Hex,
-};
+use hookgate_sdk::family::challenge::Mac;
+use hookgate_sdk::family::options::{text, wrong};
+use hookgate_sdk::family::signed::Signed;
+use hookgate_sdk::{Encoding, MacAlgorithm, Provider, Rejection, Verdict};
 
 struct Hmac;
 
@@ -31,111 +17,51 @@ impl Provider for Hmac {
     const MANIFEST: &'static str = include_str!("../manifest.json");
 
     fn handle() -> Result<Verdict, Rejection> {
-        let options = Options::read()?;
-        let header = delivery::signature_header(&options.header)?;
-        let elements = match options.separator {
-            Some(separator) => Elements::new(&header, separator),
-            None => Elements::single(&header),
-        };
-        let given = Given {
-            options: &options,
-            elements,
-        };
-        given.verify()?;
-        given.event()?.accept()
-    }
-}
-
-/// The options, and the elements of this delivery's signature header.
-struct Given<'a> {
-    options: &'a Options,
-    elements: Elements<'a>,
-}
-
-impl Given<'_> {
-    fn verify(&self) -> Result<(), Rejection> {
-        let segments = self.options.signed.iter().map(|piece| self.segment(piece));
-        let message = segments.collect::<Result<Message, _>>()?;
-        let signatures = self.elements.with_prefix(&self.options.prefix);
-        let signatures = signatures.map(|text| Signature::encoded(self.options.encoding, text));
-        message.verify_mac(self.options.algorithm, "secret", signatures)
-    }
-
-    fn segment(&self, piece: &Piece) -> Result<Segment, Rejection> {
-        Ok(match piece {
-            Piece::Literal(text) => literal(text.clone()),
-            Piece::Body => Segment::Body,
-            Piece::BodySha256 => Segment::BodyDigest(BODY_SHA256),
-            Piece::Method => Segment::Method,
-            Piece::Target => Segment::Target,
-            Piece::Url => external_url()?,
-            Piece::Timestamp => literal(self.require(self.options.timestamp.as_ref())?),
-            Piece::Id => literal(self.require(self.options.id.as_ref())?),
-            Piece::Located(locator) => literal(locator.require(self.elements)?),
-        })
-    }
-
-    fn event(&self) -> Result<Event, Rejection> {
-        let options = self.options;
-        Ok(Event {
-            id: self.find(options.id.as_ref())?,
-            event_type: self.find(options.event_type.as_ref())?,
-            ordering_key: self.find(options.ordering_key.as_ref())?,
-            sequence: self.find(options.sequence.as_ref())?,
-            signed_at: self.signed_at()?,
-            occurred_at: self.occurred_at()?,
-            ..Event::default()
-        })
-    }
-
-    /// When it was signed. A delivery without its timestamp is refused: it would never grow too old.
-    fn signed_at(&self) -> Result<Option<u64>, Rejection> {
-        let Some(locator) = &self.options.timestamp else {
-            return Ok(None);
-        };
-        let text = locator.require(self.elements)?;
-        let millis = (self.options.timestamp_unit)(&text);
-        millis
-            .map(Some)
-            .ok_or_else(|| Rejection::malformed("timestamp: not of the configured unit"))
-    }
-
-    /// When it happened. Only told to consumers, so what cannot be read costs no delivery.
-    fn occurred_at(&self) -> Result<Option<u64>, Rejection> {
-        let Some(text) = self.find(self.options.occurred_at.as_ref())? else {
-            return Ok(None);
-        };
-        let millis = (self.options.occurred_at_unit)(&text);
-        if millis.is_none() {
-            source::log(
-                source::Level::Warn,
-                "occurred_at: not of the configured unit",
-            );
+        let options = Signed::read()?;
+        let algorithm = algorithm()?;
+        if options.holds_secret() != is_plain(algorithm) {
+            return Err(wrong(
+                "signed",
+                "holds {secret} where algorithm is sha1, sha256 or sha512, and only there",
+            ));
         }
-        Ok(millis)
-    }
-
-    fn find(&self, locator: Option<&Locator>) -> Result<Option<String>, Rejection> {
-        locator.map_or(Ok(None), |locator| locator.find(self.elements))
-    }
-
-    fn require(&self, locator: Option<&Locator>) -> Result<String, Rejection> {
-        locator
-            .ok_or_else(|| wrong("signed", "needs a locator"))?
-            .require(self.elements)
+        let mac = Mac {
+            algorithm,
+            encoding: answer_encoding()?,
+        };
+        options.handle(Some(mac), |message, signatures| {
+            message.verify_mac(algorithm, "secret", signatures)
+        })
     }
 }
 
-fn literal(text: String) -> Segment {
-    Segment::Literal(text.into_bytes())
-}
-
-fn external_url() -> Result<Segment, Rejection> {
-    match delivery::external_url() {
-        Some(_) => Ok(Segment::ExternalUrl),
-        None => Err(wrong(
-            "signed",
-            "holds {url}, but the source has no public_url",
+fn algorithm() -> Result<MacAlgorithm, Rejection> {
+    match text("algorithm").as_deref() {
+        None | Some("hmac-sha256") => Ok(MacAlgorithm::HmacSha256),
+        Some("hmac-sha1") => Ok(MacAlgorithm::HmacSha1),
+        Some("hmac-sha384") => Ok(MacAlgorithm::HmacSha384),
+        Some("hmac-sha512") => Ok(MacAlgorithm::HmacSha512),
+        Some("sha1") => Ok(MacAlgorithm::Sha1),
+        Some("sha256") => Ok(MacAlgorithm::Sha256),
+        Some("sha512") => Ok(MacAlgorithm::Sha512),
+        Some(_) => Err(wrong(
+            "algorithm",
+            "is none of hmac-sha1, hmac-sha256, hmac-sha384, hmac-sha512, sha1, sha256, sha512",
         )),
+    }
+}
+
+fn is_plain(algorithm: MacAlgorithm) -> bool {
+    matches!(
+        algorithm,
+        MacAlgorithm::Sha1 | MacAlgorithm::Sha256 | MacAlgorithm::Sha512
+    )
+}
+
+fn answer_encoding() -> Result<Encoding, Rejection> {
+    match text("answer_encoding").as_deref() {
+        None | Some("hex") => Ok(Encoding::Hex),
+        Some("base64") => Ok(Encoding::Base64),
+        Some(_) => Err(wrong("answer_encoding", "is neither hex nor base64")),
     }
 }

@@ -6,6 +6,7 @@
 use crate::bindings::hookgate::provider::delivery as host;
 use crate::bindings::hookgate::provider::types::{JsonError, JsonValue, Pair, Rejection};
 use crate::elements::same;
+use crate::list;
 
 pub use host::{body, body_length, external_url, method, now, target};
 pub use host::{form as form_pairs, headers as header_values, query as query_pairs};
@@ -52,6 +53,22 @@ pub fn query(name: &str) -> Result<Option<String>, Rejection> {
 /// Malformed where two values differ, or the value is not UTF-8.
 pub fn form(name: &str) -> Result<Option<String>, Rejection> {
     parameter(host::form(), name)
+}
+
+/// The URL that the provider called, which its scheme signs.
+///
+/// # Errors
+///
+/// Malformed where the source has no `public_url`: only the operator knows how the outside calls it.
+pub fn called_url() -> Result<String, Rejection> {
+    external_url().ok_or_else(|| {
+        malformed(&["configuration: public_url is required, since the URL is signed"])
+    })
+}
+
+/// All of the body. Only for bodies that are read as a whole, such as a token.
+pub fn whole_body() -> Vec<u8> {
+    body(0, body_length())
 }
 
 /// Whether the body's content type is this one, whatever its case and parameters.
@@ -156,6 +173,44 @@ impl Json {
             }
         }
         Ok(None)
+    }
+
+    /// The objects of the list at the pointer, in their order; none where there is no list, or one without
+    /// elements. Costs one pass over the document, however many they are.
+    ///
+    /// # Errors
+    ///
+    /// Malformed where the document is not JSON, there is something else than a list, or an element is no object.
+    pub fn objects(&self, pointer: &str) -> Result<Vec<Json>, Rejection> {
+        let raw = match self.value(pointer) {
+            Ok(Some(JsonValue::Raw(raw))) => raw,
+            Ok(None | Some(JsonValue::Null)) => return Ok(Vec::new()),
+            Ok(Some(_)) => return Err(malformed(&["json ", pointer, ": not a list"])),
+            Err(JsonError::Malformed) => return Err(malformed(&["the body is not JSON"])),
+            Err(_) => return Err(malformed(&["json ", pointer, ": duplicate key"])),
+        };
+        let elements =
+            list::elements(&raw).ok_or_else(|| malformed(&["json ", pointer, ": not a list"]))?;
+        let object = |element: &str| {
+            let is_object = element.as_bytes().first() == Some(&b'{');
+            is_object.then(|| Json::Text(element.into()))
+        };
+        let objects: Option<_> = elements.into_iter().map(object).collect();
+        objects.ok_or_else(|| malformed(&["json ", pointer, ": an element is no object"]))
+    }
+
+    /// The string or number in a field of a list's only element, where `list` is the list's pointer. None where
+    /// the list has several (what is true of the first is not true of the batch), or something else is there.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Json::first_scalar`].
+    pub fn only_text(&self, list: &str, field: &str) -> Result<Option<String>, Rejection> {
+        let second = self.value(&[list, "/1"].concat());
+        if matches!(second, Ok(Some(_))) {
+            return Ok(None);
+        }
+        self.first_scalar(&[&[list, "/0", field].concat()])
     }
 
     /// The value at the pointer, which every delivery of this provider has.

@@ -13,10 +13,16 @@ mod allocator;
 pub mod bindings;
 pub mod delivery;
 mod elements;
+pub mod encode;
+pub mod family;
+mod list;
+pub mod pairs;
 mod rejection;
+mod response;
 pub mod time;
 pub mod verification;
 
+pub use bindings::hookgate::provider::handshake;
 pub use bindings::hookgate::provider::source;
 pub use bindings::hookgate::provider::types::{
     BodyDigest, DigestAlgorithm, Encoding, Event, JsonError, JsonValue, JwksKey, JwtAlgorithm, Key,
@@ -106,16 +112,5 @@ impl Event {
     /// Never: the result is what [`Provider::handle`] returns.
     pub fn accept(self) -> Result<Verdict, Rejection> {
         Ok(Verdict::Accept(vec![self]))
-    }
-}
-
-impl Response {
-    /// The verdict that this handshake is answered at once.
-    ///
-    /// # Errors
-    ///
-    /// Never: the result is what [`Provider::handle`] returns.
-    pub fn respond(self) -> Result<Verdict, Rejection> {
-        Ok(Verdict::Respond(self))
     }
 }

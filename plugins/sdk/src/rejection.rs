@@ -22,6 +22,15 @@ impl Rejection {
         }
     }
 
+    /// Signed too long ago, by a tolerance of the provider's own: the host holds every signed time against the
+    /// source's.
+    pub fn stale(reason: impl Into<String>) -> Self {
+        Self {
+            kind: RejectKind::Stale,
+            reason: reason.into(),
+        }
+    }
+
     /// Not what the provider sends.
     pub fn malformed(reason: impl Into<String>) -> Self {
         Self {

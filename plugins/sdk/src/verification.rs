@@ -4,11 +4,38 @@
 //! copied into the plugin, which learns no more than yes or no.
 
 use crate::bindings::hookgate::provider::types::{
-    BodyDigest, DigestAlgorithm, Encoding, MacAlgorithm, Rejection, Segment, Signature,
+    BodyDigest, DigestAlgorithm, Encoding, Key, MacAlgorithm, MacRequest, Part, Rejection, Segment,
+    Signature, SignatureScheme,
 };
 use crate::bindings::hookgate::provider::verification as host;
+use crate::encode;
 
-pub use host::{digest, verify_jwt, verify_signature, verify_token};
+pub use host::{crc32, digest, verify_jwt, verify_signature, verify_token};
+
+/// The digest of the body in lower-case hexadecimal. It is public: a plugin may compare it.
+pub fn body_digest(algorithm: DigestAlgorithm) -> String {
+    encode::hex(&host::digest(algorithm, &[Segment::Body]))
+}
+
+/// Verifies that the value is one of the secret's active values.
+///
+/// # Errors
+///
+/// Missing signature where there is no value, bad signature where it is another; `place` says where it
+/// should be, such as `header x-token`.
+pub fn check_token<T: AsRef<[u8]>>(
+    secret: &str,
+    place: &str,
+    value: Option<T>,
+) -> Result<(), Rejection> {
+    match value {
+        None => Err(Rejection::missing_signature([place, ": absent"].concat())),
+        Some(value) if host::verify_token(secret, value.as_ref()) => Ok(()),
+        Some(_) => Err(Rejection::bad_signature(
+            [place, ": not the secret"].concat(),
+        )),
+    }
+}
 
 impl Signature {
     /// A signature in lower-case hexadecimal; upper case is taken too.
@@ -84,19 +111,54 @@ impl Message {
         secret: &str,
         signatures: impl IntoIterator<Item = Signature>,
     ) -> Result<(), Rejection> {
-        let mut none = true;
-        for signature in signatures {
-            if host::verify_mac(algorithm, secret, &self.0, &signature) {
-                return Ok(());
-            }
-            none = false;
-        }
-        Err(if none {
-            Rejection::missing_signature("no signature of a known form")
-        } else {
-            Rejection::bad_signature("no signature fits")
+        any(signatures, |signature| {
+            host::verify_mac(algorithm, secret, &self.0, signature)
         })
     }
+
+    /// Verifies that one of the signatures fits under any active value of the key.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Message::verify_mac`].
+    pub fn verify_signature(
+        &self,
+        scheme: SignatureScheme,
+        key: &Key,
+        signatures: impl IntoIterator<Item = Signature>,
+    ) -> Result<(), Rejection> {
+        any(signatures, |signature| {
+            host::verify_signature(scheme, key, &self.0, signature)
+        })
+    }
+
+    /// The part of a response that holds this message's MAC.
+    pub fn into_mac(self, algorithm: MacAlgorithm, secret: &str, encoding: Encoding) -> Part {
+        Part::Mac(MacRequest {
+            algorithm,
+            secret: secret.into(),
+            message: self.0,
+            encoding,
+        })
+    }
+}
+
+fn any(
+    signatures: impl IntoIterator<Item = Signature>,
+    fits: impl Fn(&Signature) -> bool,
+) -> Result<(), Rejection> {
+    let mut none = true;
+    for signature in signatures {
+        if fits(&signature) {
+            return Ok(());
+        }
+        none = false;
+    }
+    Err(if none {
+        Rejection::missing_signature("no signature of a known form")
+    } else {
+        Rejection::bad_signature("no signature fits")
+    })
 }
 
 impl FromIterator<Segment> for Message {

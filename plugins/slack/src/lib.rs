@@ -6,7 +6,7 @@
 //! get an empty 200. What must stay in order shares the channel.
 
 use hookgate_sdk::{
-    Event, Json, MacAlgorithm, Message, Part, Provider, Rejection, Response, Signature, Verdict,
+    Event, Json, MacAlgorithm, Message, Provider, Rejection, Response, Signature, Verdict,
     delivery, time,
 };
 
@@ -71,12 +71,7 @@ fn event_or_handshake(signed_at: u64) -> Result<Verdict, Rejection> {
 
 fn challenge() -> Result<Verdict, Rejection> {
     let challenge = Json::Body.required_text("/challenge")?;
-    Response {
-        status: 200,
-        headers: vec![("content-type".into(), "text/plain".into())],
-        body: vec![Part::Bytes(challenge.into_bytes())],
-    }
-    .respond()
+    Response::text(challenge).respond()
 }
 
 fn interaction(signed_at: u64, payload: &Json) -> Result<Verdict, Rejection> {
@@ -107,9 +102,5 @@ fn slash_command(signed_at: u64) -> Result<Verdict, Rejection> {
 }
 
 fn nothing_to_show() -> Response {
-    Response {
-        status: 200,
-        headers: Vec::new(),
-        body: Vec::new(),
-    }
+    Response::empty(200)
 }

@@ -3,7 +3,7 @@
 //! Twilio sorts by key alone, then by value, and counts equal pairs once; sorting key and value as one text
 //! would differ where one key begins with another. Decoded, and bytes all along.
 
-use hookgate_sdk::{Pair, delivery};
+use hookgate_sdk::{Pair, delivery, pairs};
 
 /// The parameters, sorted, equal ones once.
 pub(crate) struct Form {
@@ -64,18 +64,7 @@ impl Form {
 }
 
 fn sorted(pairs: Vec<Pair>) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut pairs: Vec<_> = pairs
-        .into_iter()
-        .map(|pair| (pair.name, pair.value))
-        .collect();
-    // Insertion: the library's sort would be most of the module.
-    for end in 1..pairs.len() {
-        let mut at = end;
-        while at > 0 && pairs.get(at) < pairs.get(at - 1) {
-            pairs.swap(at, at - 1);
-            at -= 1;
-        }
-    }
+    let mut pairs = pairs::sorted(pairs);
     pairs.dedup();
     pairs
 }

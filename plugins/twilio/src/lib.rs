@@ -10,8 +10,8 @@ mod form;
 mod url;
 
 use hookgate_sdk::{
-    DigestAlgorithm, Event, MacAlgorithm, Message, Part, Provider, Rejection, Response, Segment,
-    Signature, Verdict, delivery, verification,
+    DigestAlgorithm, Event, MacAlgorithm, Message, Part, Provider, Rejection, Response, Signature,
+    Verdict, delivery, verification,
 };
 
 use form::Form;
@@ -50,8 +50,7 @@ fn verify(form: &Form) -> Result<(), Rejection> {
     let signature = [Signature::base64(&delivery::signature_header(
         "x-twilio-signature",
     )?)];
-    let url = delivery::external_url()
-        .ok_or_else(|| Rejection::malformed("the source has no public_url"))?;
+    let url = delivery::called_url()?;
     check_body(form)?;
     let with_parameters = |url: &str| Message::new().literal(url).literal(form.signed());
     let verify = |url: &str| {
@@ -66,22 +65,17 @@ fn verify(form: &Form) -> Result<(), Rejection> {
 /// Whether something that is signed covers the body: its parameters or, in the URL, its digest.
 fn check_body(form: &Form) -> Result<(), Rejection> {
     match delivery::query("bodySHA256")? {
-        Some(digest) if digest.eq_ignore_ascii_case(&body_sha256()) => Ok(()),
+        Some(digest)
+            if digest.eq_ignore_ascii_case(&verification::body_digest(DigestAlgorithm::Sha256)) =>
+        {
+            Ok(())
+        }
         Some(_) => Err(Rejection::bad_signature("bodySHA256: not the body's")),
         None if delivery::body_length() == 0 || form.is_body() => Ok(()),
         None => Err(Rejection::bad_signature(
             "bodySHA256: absent, and the body is no form",
         )),
     }
-}
-
-/// The digest in hexadecimal. It is public, as the URL is: comparing it gives nothing away.
-fn body_sha256() -> String {
-    let digest = verification::digest(DigestAlgorithm::Sha256, &[Segment::Body]);
-    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
-        .collect()
 }
 
 /// Such as `message.delivered` or `call.completed`.

@@ -5,9 +5,11 @@
 
 mod crash;
 mod drain;
+mod guide;
 mod hostile;
 mod published;
 mod refusals;
+mod reload;
 mod remote;
 mod send;
 mod stopped;

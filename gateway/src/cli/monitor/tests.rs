@@ -4,6 +4,7 @@ use crate::clock::{ManualClock, SharedClock};
 use crate::config;
 use crate::config::secret::Process;
 use crate::pipeline::Timing;
+use crate::plugin::registry::Registry;
 use crate::queue::sqs::QueueFacts;
 use crate::queue::{Depth, Retention};
 use crate::telemetry::Telemetry;
@@ -11,7 +12,7 @@ use crate::telemetry::Telemetry;
 const DAY: Duration = Duration::from_hours(24);
 
 struct Rig {
-    loaded: Loaded,
+    live: Arc<ArcSwap<Live>>,
     gateway: Arc<Gateway<Backends>>,
     readiness: Arc<Readiness>,
     skew: Arc<Skew>,
@@ -33,8 +34,13 @@ async fn rig(text: &str) -> Rig {
     let gateway = Gateway::new(backends, clock, Arc::new(Telemetry::default()), timing);
     let readiness = Arc::new(Readiness::default());
     readiness.set(true);
-    Rig {
+    let live = Live {
         loaded,
+        registry: Registry::default(),
+        keys: None,
+    };
+    Rig {
+        live: Arc::new(ArcSwap::from_pointee(live)),
         gateway: Arc::new(gateway),
         readiness,
         skew,
@@ -42,9 +48,10 @@ async fn rig(text: &str) -> Rig {
 }
 
 impl Rig {
-    fn monitor(&self) -> Monitor<'_> {
+    fn monitor(&self) -> Monitor {
         Monitor::new(
-            &self.loaded,
+            Arc::clone(&self.live),
+            Arc::default(),
             Arc::clone(&self.gateway),
             Arc::clone(&self.readiness),
         )

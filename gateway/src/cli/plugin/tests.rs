@@ -39,6 +39,8 @@ fn test_with(vectors: &str) -> (Result<Finding, String>, String) {
         file: directory.path().join("acme.wasm"),
         vectors: directory.path().join("vectors.json"),
         options: None,
+        explain: false,
+        limits: RuntimeLimits::default(),
     });
     let place = format!("{}/", directory.path().display());
     (finding.map_err(|error| error.replace(&place, "")), out)
@@ -53,7 +55,10 @@ fn vector(scheme: &str, expect: &str) -> String {
 fn inspect_shows_the_manifest_and_warns_of_keys_that_are_not_known() {
     let directory = directory("[]");
     let file = directory.path().join("acme.wasm");
-    let (finding, out, err) = carry_out(PluginCommand::Inspect { file });
+    let (finding, out, err) = carry_out(PluginCommand::Inspect {
+        file,
+        limits: RuntimeLimits::default(),
+    });
     assert_eq!(finding, Ok(Finding::Good));
     assert_eq!(
         err,
@@ -110,7 +115,10 @@ fn vectors_that_cannot_be_read_are_named_with_the_place() {
 fn a_file_that_is_no_plugin_is_named_with_the_reason() {
     let directory = directory("[]");
     let file = directory.path().join("vectors.json");
-    let (finding, ..) = carry_out(PluginCommand::Inspect { file: file.clone() });
+    let (finding, ..) = carry_out(PluginCommand::Inspect {
+        file: file.clone(),
+        limits: RuntimeLimits::default(),
+    });
     let expected = format!(
         "loading {}: it is not WebAssembly\nhint: build it with `hookgate plugin build DIR`",
         file.display()
@@ -121,7 +129,10 @@ fn a_file_that_is_no_plugin_is_named_with_the_reason() {
 #[test]
 fn a_file_that_is_not_there_is_named_with_a_hint() {
     let file = "no-such.wasm".into();
-    let (finding, ..) = carry_out(PluginCommand::Inspect { file });
+    let (finding, ..) = carry_out(PluginCommand::Inspect {
+        file,
+        limits: RuntimeLimits::default(),
+    });
     let error = finding.unwrap_err();
     assert!(error.starts_with("reading no-such.wasm: "), "{error}");
     assert!(error.contains("\nhint: "), "{error}");

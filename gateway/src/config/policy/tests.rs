@@ -32,6 +32,8 @@ fn source() -> SourceSettings {
         redelivery_after: None,
         claim_ttl: None,
         content_ttl: None,
+        key_hosts: Vec::new(),
+        sign_challenges: false,
         allow_weak_key: false,
     }
 }

@@ -1,6 +1,7 @@
 //! The interface's enums as the gateway's own.
 
 use super::wit;
+use crate::crypto::jwt::JwtAlgorithm;
 use crate::crypto::{Hash, Mac, Scheme};
 use crate::encoding::Encoding;
 
@@ -38,6 +39,23 @@ impl From<wit::MacAlgorithm> for Mac {
             wit::MacAlgorithm::Sha256 => Self::Plain(Hash::Sha256),
             wit::MacAlgorithm::Sha384 => Self::Plain(Hash::Sha384),
             wit::MacAlgorithm::Sha512 => Self::Plain(Hash::Sha512),
+        }
+    }
+}
+
+impl From<wit::JwtAlgorithm> for JwtAlgorithm {
+    fn from(algorithm: wit::JwtAlgorithm) -> Self {
+        match algorithm {
+            wit::JwtAlgorithm::Hs256 => Self::Hs256,
+            wit::JwtAlgorithm::Hs384 => Self::Hs384,
+            wit::JwtAlgorithm::Hs512 => Self::Hs512,
+            wit::JwtAlgorithm::Es256 => Self::Es256,
+            wit::JwtAlgorithm::Es384 => Self::Es384,
+            wit::JwtAlgorithm::Rs256 => Self::Rs256,
+            wit::JwtAlgorithm::Rs384 => Self::Rs384,
+            wit::JwtAlgorithm::Rs512 => Self::Rs512,
+            wit::JwtAlgorithm::Ps256 => Self::Ps256,
+            wit::JwtAlgorithm::Eddsa => Self::Eddsa,
         }
     }
 }

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use wasmtime::component::Linker;
 
 use super::{
-    Asked, Call, Context, HostResult, ITEM, MAC, SIGNATURE, charge, external_url, not_supported,
-    refused, wit,
+    Asked, Call, Context, HostResult, ITEM, SET_UP, SIGNATURE, Said, charge, external_url, refused,
+    wit,
 };
+use crate::crypto::jwt::{JwtAlgorithm, JwtKeys};
 use crate::crypto::{self, Hash, Key, Mac, Piece, PublicKey, Scheme};
 use crate::delivery::Delivery;
 use crate::encoding::Encoding;
+use crate::keys::{KeyRef, NoKey, Remote};
 use crate::plugin::{Fault, Setup};
 
 pub(super) fn add_to(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
@@ -52,7 +54,7 @@ pub(super) fn add_to(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             let (secret, value) = request;
             let setup = Arc::clone(&cx.data().setup);
             let keys = keys(&setup, &secret)?;
-            charge(&mut cx, secret.len() + keys.len() * (value.len() + MAC))?;
+            charge(&mut cx, secret.len() + keys.len() * (value.len() + SET_UP))?;
             cx.data_mut().note(|| Asked::Token(secret.clone()));
             let place = crypto::verify_token(keys, &value);
             Ok((remember(&mut cx, secret, place),))
@@ -73,13 +75,22 @@ pub(super) fn add_to(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
     )?;
     to.func_wrap(
         "verify-jwt",
-        |_: Context<'_>, _: JwtRequest| -> HostResult<Option<String>> {
-            Err(not_supported("verify-jwt".into()))
+        |mut cx: Context<'_>, request: JwtRequest| -> HostResult<_> {
+            let (algorithms, key, token) = request;
+            Ok((verify_jwt(&mut cx, &algorithms, key, &token)?,))
+        },
+    )?;
+    to.func_wrap(
+        "crc32",
+        |mut cx: Context<'_>, (message,): (Vec<wit::Segment>,)| -> HostResult<_> {
+            let mut hasher = crc32fast::Hasher::new();
+            public_pieces(&mut cx, &message, |piece| hasher.update(piece))?;
+            Ok((hasher.finalize(),))
         },
     )
 }
 
-fn keys<'a>(setup: &'a Setup, secret: &str) -> Result<&'a [Key], Fault> {
+pub(super) fn keys<'a>(setup: &'a Setup, secret: &str) -> Result<&'a [Key], Fault> {
     let unknown = || {
         refused(format!(
             "it names the secret {secret:?}, which the source does not have"
@@ -90,7 +101,9 @@ fn keys<'a>(setup: &'a Setup, secret: &str) -> Result<&'a [Key], Fault> {
 
 fn remember(context: &mut Context<'_>, secret: String, place: Option<usize>) -> bool {
     if let Some(place) = place {
-        context.data_mut().matched = Some((secret, place));
+        let call = context.data_mut();
+        call.matched = Some((secret, place));
+        call.verified = true;
     }
     place.is_some()
 }
@@ -112,17 +125,32 @@ fn verify_mac(
     let parts = call.parts(context, message, Some(&secret))?;
     let length: usize = parts.iter().map(Part::length).sum();
     let arguments = secret.len() + signature.text.len();
-    charge(context, keys.len() * (length + MAC) + arguments)?;
+    charge(context, keys.len() * (length + SET_UP) + arguments)?;
     let pieces: Vec<_> = parts.iter().map(Part::piece).collect();
     let encoding = Encoding::from(signature.encoding);
     context.data_mut().note(|| Asked::Mac {
         secret: secret.clone(),
+        mac,
+        message: said(message, &parts),
+        text: signature.text.clone(),
         encoding,
         fitting: keys.first().map(|key| crypto::sign(mac, key, &pieces)),
     });
     let signature = encoding.decode(&signature.text);
     let place = signature.and_then(|signature| crypto::verify_mac(mac, keys, &pieces, &signature));
     Ok(remember(context, secret, place))
+}
+
+/// A message as it was said and filled in.
+fn said(message: &[wit::Segment], parts: &[Part<'_>]) -> Vec<Said> {
+    let pairs = message.iter().zip(parts);
+    pairs
+        .map(|(segment, part)| match (segment, part) {
+            (wit::Segment::Body, _) => Said::Body,
+            (_, Part::Bytes(bytes)) => Said::Bytes(bytes.to_vec()),
+            (_, Part::ThisKey | Part::Key(_)) => Said::Secret,
+        })
+        .collect()
 }
 
 fn public_keys<'a>(setup: &'a Setup, name: &str) -> Result<&'a [PublicKey], Fault> {
@@ -134,6 +162,62 @@ fn public_keys<'a>(setup: &'a Setup, name: &str) -> Result<&'a [PublicKey], Faul
     setup.keys.public(name).ok_or_else(unknown)
 }
 
+/// A public key, or several, as a plugin names them.
+enum Public<'a> {
+    Named(&'a [PublicKey], String),
+    Remote(KeyRef),
+}
+
+impl<'a> Public<'a> {
+    /// The keys that are meant; none where what claims to be signed with them cannot be authentic.
+    fn find(
+        setup: &'a Setup,
+        key: wit::Key,
+        token: &[u8],
+        now: u64,
+    ) -> Result<Option<Self>, Fault> {
+        let remote = |look: &dyn Fn(&Remote) -> Result<KeyRef, NoKey>| {
+            let none = NoKey::Refused("the source has no `key_hosts`".into());
+            match setup.remote.as_ref().map_or(Err(none), look) {
+                Ok(key) => Ok(Some(Self::Remote(key))),
+                Err(NoKey::Needed(wanted)) => Err(Fault::KeyNeeded(wanted)),
+                Err(NoKey::Unavailable(reason)) => Err(Fault::KeyUnavailable { reason }),
+                Err(NoKey::Refused(reason)) => {
+                    tracing::info!(source = setup.label, reason, "key by URL refused");
+                    Ok(None)
+                }
+            }
+        };
+        match key {
+            wit::Key::Named(name) => {
+                let keys = public_keys(setup, &name)?;
+                Ok(Some(Self::Named(keys, name)))
+            }
+            wit::Key::CertificateUrl(url) => remote(&|remote| remote.certificate(&url, now)),
+            wit::Key::Jwks(set) => {
+                let own = || crypto::jwt::key_id(token).unwrap_or_default();
+                let id = if set.id.is_empty() { own() } else { set.id };
+                remote(&|remote| remote.of_set(&set.url, &id))
+            }
+        }
+    }
+
+    fn keys(&self) -> &[PublicKey] {
+        match self {
+            Self::Named(keys, _) => keys,
+            Self::Remote(key) => key.key().map_or(&[], std::slice::from_ref),
+        }
+    }
+
+    /// What verified keys are known by in metrics.
+    fn name(self) -> String {
+        match self {
+            Self::Named(_, name) => name,
+            Self::Remote(_) => "remote".into(),
+        }
+    }
+}
+
 fn verify_signature(
     context: &mut Context<'_>,
     scheme: Scheme,
@@ -141,28 +225,78 @@ fn verify_signature(
     message: &[wit::Segment],
     signature: &wit::Signature,
 ) -> wasmtime::Result<bool> {
-    let wit::Key::Named(name) = key else {
-        return Err(not_supported("verify-signature with a key by URL".into()));
-    };
     if message.iter().any(|s| matches!(s, wit::Segment::Secret(_))) {
         return Err(refused("what a public key signs holds no secret".into()).into());
     }
     let call = Shared::of(context, message);
-    let keys = public_keys(&call.setup, &name)?;
+    charge(context, key_length(&key))?;
+    let Some(public) = Public::find(&call.setup, key, &[], call.delivery.received_at)? else {
+        return Ok(false);
+    };
+    let keys = public.keys();
     let parts = call.parts(context, message, None)?;
     let length: usize = parts.iter().map(Part::length).sum();
-    let arguments = name.len() + signature.text.len();
     // Once to put the pieces together, and once for every key.
-    charge(
-        context,
-        length + keys.len() * (length + SIGNATURE) + arguments,
-    )?;
-    context.data_mut().note(|| Asked::PublicKey(name.clone()));
+    let each = length + SIGNATURE;
+    charge(context, length + keys.len() * each + signature.text.len())?;
+    if let Public::Named(_, name) = &public {
+        context.data_mut().note(|| Asked::PublicKey(name.clone()));
+    }
     let message = whole(&parts);
     let signature = Encoding::from(signature.encoding).decode(&signature.text);
     let place = signature
         .and_then(|signature| crypto::verify_signature(scheme, keys, &message, &signature));
-    Ok(remember(context, name, place))
+    Ok(remember(context, public.name(), place))
+}
+
+fn key_length(key: &wit::Key) -> usize {
+    match key {
+        wit::Key::Named(name) => name.len(),
+        wit::Key::CertificateUrl(url) => url.len(),
+        wit::Key::Jwks(set) => set.url.len() + set.id.len(),
+    }
+}
+
+fn verify_jwt(
+    context: &mut Context<'_>,
+    algorithms: &[wit::JwtAlgorithm],
+    key: wit::Key,
+    token: &[u8],
+) -> wasmtime::Result<Option<String>> {
+    let algorithms: Vec<_> = algorithms
+        .iter()
+        .map(|alg| JwtAlgorithm::from(*alg))
+        .collect();
+    let symmetric = algorithms.iter().filter(|alg| alg.is_symmetric()).count();
+    let setup = Arc::clone(&context.data().setup);
+    let now = context.data().delivery.received_at;
+    charge(context, key_length(&key) + 2 * token.len() + SIGNATURE)?;
+    let (name, fitting) = match key {
+        _ if symmetric > 0 && symmetric < algorithms.len() => {
+            let what = "it takes a token under a secret or a public key, whichever fits";
+            return Err(refused(what.into()).into());
+        }
+        wit::Key::Named(name) if symmetric > 0 => {
+            let keys = keys(&setup, &name)?;
+            context.data_mut().note(|| Asked::Jwt(name.clone()));
+            let keys = JwtKeys::Secret(keys);
+            (name, crypto::jwt::verify_jwt(&algorithms, keys, token, now))
+        }
+        key => {
+            let Some(public) = Public::find(&setup, key, token, now)? else {
+                return Ok(None);
+            };
+            if let Public::Named(_, name) = &public {
+                context.data_mut().note(|| Asked::PublicKey(name.clone()));
+            }
+            let keys = JwtKeys::Public(public.keys());
+            let fitting = crypto::jwt::verify_jwt(&algorithms, keys, token, now);
+            (public.name(), fitting)
+        }
+    };
+    let (place, claims) = fitting.unzip();
+    remember(context, name, place);
+    Ok(claims)
 }
 
 fn whole<'a>(parts: &'a [Part<'_>]) -> Cow<'a, [u8]> {
@@ -181,17 +315,29 @@ fn digest(
     hash: Hash,
     message: &[wit::Segment],
 ) -> wasmtime::Result<Vec<u8>> {
+    let mut digest = hash.begin();
+    public_pieces(context, message, |piece| digest.update(piece))?;
+    Ok(digest.finish())
+}
+
+/// Takes a message without secrets, piece by piece.
+fn public_pieces(
+    context: &mut Context<'_>,
+    message: &[wit::Segment],
+    mut take: impl FnMut(&[u8]),
+) -> wasmtime::Result<()> {
     if message.iter().any(|s| matches!(s, wit::Segment::Secret(_))) {
         return Err(refused("a public digest holds no secret".into()).into());
     }
     let call = Shared::of(context, message);
     let parts = call.parts(context, message, None)?;
     charge(context, parts.iter().map(Part::length).sum())?;
-    let pieces = parts.iter().filter_map(|part| match part {
-        Part::Bytes(bytes) => Some(&**bytes),
-        Part::ThisKey | Part::Key(_) => None,
-    });
-    Ok(hash.of_pieces(pieces))
+    for part in &parts {
+        if let Part::Bytes(bytes) = part {
+            take(bytes);
+        }
+    }
+    Ok(())
 }
 
 /// What segments are filled in from, shared with the store that is charged meanwhile.

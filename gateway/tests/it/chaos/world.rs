@@ -359,6 +359,7 @@ impl Plugin for ByHeaders {
                 ..Event::default()
             }),
             key: None,
+            confirm: None,
             fuel: 0,
         })
     }
