@@ -59,6 +59,8 @@ variable "tenants" {
     key_forms          = optional(map(string), {})
     public_url         = optional(string)
     options            = optional(map(string), {})
+    key_hosts          = optional(list(string))
+    sign_challenges    = optional(bool)
     ordering           = optional(string)
     max_age            = optional(string)
     max_future         = optional(string)
@@ -197,7 +199,7 @@ variable "provider_cidrs" {
 }
 
 variable "egress_cidrs" {
-  description = "Where the gateways may connect to on port 443. With VPC endpoints for everything, the VPC's own."
+  description = "Where the gateways may connect to on port 443. With VPC endpoints for everything, the VPC's own; sources with `key_hosts` fetch keys from their providers."
   type        = list(string)
   default     = ["0.0.0.0/0"]
 }

@@ -37,6 +37,6 @@ printf 'hookgate:x:65532:\n' >"$image/etc/group"
 # The C library looks names up here first, then asks the resolver.
 printf 'hosts: files dns\n' >"$image/etc/nsswitch.conf"
 chmod 0444 "$image"/etc/passwd "$image"/etc/group "$image"/etc/nsswitch.conf
-# Where container engines put theirs, and operators mount secrets.
-mkdir -p "$image/dev" "$image/proc" "$image/sys" "$image/tmp" "$image/secrets" "$image/tls"
+# Where container engines put theirs, and operators mount configuration and secrets.
+mkdir -p "$image/dev" "$image/proc" "$image/sys" "$image/tmp" "$image/config" "$image/secrets" "$image/tls"
 find "$image" -type d -exec chmod 0555 {} +

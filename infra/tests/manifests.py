@@ -24,7 +24,7 @@ if unlisted:
 
 pod = objects["Deployment"]["spec"]["template"]
 container = pod["spec"]["containers"][0]
-config = objects["ConfigMap"]["data"]["HOOKGATE_CONFIG"]
+config = objects["ConfigMap"]["data"]["hookgate.toml"]
 
 # As in modules/service: the longest lease, and what a drain waits for settles.
 drain = int(re.search(r'^drain_delay = "(\d+)s"$', config, re.M).group(1))
@@ -38,6 +38,13 @@ probe = container["readinessProbe"]
 notices = probe["periodSeconds"] * probe["failureThreshold"]
 if drain < notices:
     problems.append(f"drain_delay is {drain} s, but readiness is noticed after {notices} s")
+
+mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+if container["args"][-1] != f"{mounts['config']}/hookgate.toml":
+    problems.append(f"the gateway is told to read {container['args'][-1]}, but its configuration is in {mounts['config']}")
+for path in re.findall(r'"(?:file:)?(/(?:secrets|tls)/[^"]+)"', config):
+    if not path.startswith((mounts["secrets"] + "/", mounts["tls"] + "/")):
+        problems.append(f"config.yaml: {path} is not mounted")
 
 labels = pod["metadata"]["labels"]
 for kind, selector in {

@@ -6,6 +6,8 @@ variable "tenants" {
     key_forms          = optional(map(string), {})
     public_url         = optional(string)
     options            = optional(map(string), {})
+    key_hosts          = optional(list(string))
+    sign_challenges    = optional(bool)
     ordering           = optional(string)
     max_age            = optional(string)
     max_future         = optional(string)

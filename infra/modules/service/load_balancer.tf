@@ -129,7 +129,7 @@ resource "aws_vpc_security_group_egress_rule" "aws" {
   for_each = toset(var.egress_cidrs)
 
   security_group_id = aws_security_group.gateway.id
-  description       = "AWS, over TLS"
+  description       = "AWS, and providers' keys, over TLS"
   cidr_ipv4         = each.value
   ip_protocol       = "tcp"
   from_port         = 443

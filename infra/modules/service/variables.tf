@@ -42,7 +42,7 @@ variable "provider_cidrs" {
 }
 
 variable "egress_cidrs" {
-  description = "Where the gateways may connect to on port 443. With VPC endpoints for everything, the VPC's own."
+  description = "Where the gateways may connect to on port 443. With VPC endpoints for everything, the VPC's own; sources with `key_hosts` fetch keys from their providers."
   type        = list(string)
   default     = ["0.0.0.0/0"]
 }

@@ -117,6 +117,7 @@ module "configuration" {
         key_forms          = { secret = "raw" }
         public_url         = "https://hooks.example.com/in/umbrella/everything?a=1&b=<2>"
         options            = { header = "X-Signature", prefix = "\"h1\"=\\", id = "json:/id", ordering_key = "json:/customer/ä" }
+        sign_challenges    = true
         ordering           = "key"
         max_age            = "10m"
         max_future         = "1m"
