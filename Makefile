@@ -21,7 +21,7 @@ build: setup ## Build the gateway and the test programs (one development build s
 
 plugins: build ## Build the plugins into target/plugins, and put their presets beside them
 	$(HOOKGATE) plugin build plugins --out $(TARGET)/plugins
-	@cp plugins/*/presets/*.json $(TARGET)/plugins/
+	@rm -f $(TARGET)/plugins/*.json && cp plugins/*/presets/*.json $(TARGET)/plugins/
 
 demo: plugins ## Deliver real webhooks to the real gateway on this machine, kill it, and show what happened
 	$(TARGET)/debug/demo

@@ -424,7 +424,8 @@ pub(crate) struct Source {
     /// `"env:NAME"` or `"file:PATH"`. All of them verify, which is how a secret is rotated. One newline at a
     /// file's end is dropped.
     pub secrets: BTreeMap<String, SecretRefs>,
-    /// How the values of a secret become keys, by the secret's name: `"raw"` (its bytes), `"hex"`, `"base64"`,
+    /// How the values of a secret become keys, by the secret's name: `"raw"` (its bytes), `"named"` (its bytes
+    /// behind the first colon, before which is the key's name), `"hex"`, `"base64"`,
     /// `"whsec"` (base64 behind an optional `whsec_`), `"whpk"` (a public key in base64 behind an optional
     /// `whpk_`), `"pem"` or `"jwk"` (public keys), `"sha1"` or `"sha256"` (its digest). What a public key decodes
     /// to is the raw key of Ed25519 or of an uncompressed P-256 or P-384 point, or DER. Default: as the plugin

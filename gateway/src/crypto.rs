@@ -132,6 +132,8 @@ pub enum KeyForm {
     /// Its bytes.
     #[default]
     Raw,
+    /// Its bytes behind the first colon, before which is the key's name; without a colon, all of them.
+    Named,
     /// Its bytes, written as hexadecimal.
     Hex,
     /// Its bytes, written as base64.
@@ -151,6 +153,13 @@ pub enum KeyForm {
 }
 
 impl KeyForm {
+    /// The name of the key that a value is; none where it has none. No part of the secret.
+    pub fn name_of(self, value: &[u8]) -> Option<&str> {
+        let colon = value.iter().position(|byte| *byte == b':')?;
+        let name = std::str::from_utf8(&value[..colon]).ok();
+        name.filter(|name| self == Self::Named && !name.is_empty())
+    }
+
     /// The key's bytes of a configured value.
     fn decode(self, value: &[u8]) -> Result<Vec<u8>, KeyError> {
         if value.is_empty() {
@@ -167,6 +176,11 @@ impl KeyForm {
         }
         match self {
             Self::Raw => Ok(value.to_vec()),
+            Self::Named => match value.iter().position(|byte| *byte == b':') {
+                Some(colon) if colon + 1 == value.len() => Err(KeyError::Empty),
+                Some(colon) => Ok(value[colon + 1..].to_vec()),
+                None => Ok(value.to_vec()),
+            },
             Self::Hex => HEXLOWER_PERMISSIVE
                 .decode(value)
                 .map_err(|_| KeyError::NotHex),
@@ -519,6 +533,11 @@ pub fn verify_mac(
 /// Which of the keys the value is; none where it is none of them.
 pub fn verify_token(keys: &[Key], value: &[u8]) -> Option<usize> {
     keys.iter().position(|key| equal(&key.bytes, value))
+}
+
+/// A secret as a provider repeats it. For who sends as a provider would; verification never takes this way.
+pub fn show_token(key: &Key) -> Vec<u8> {
+    key.bytes.to_vec()
 }
 
 /// The MAC of a message. For who signs as a provider would; verification never takes this way.

@@ -400,7 +400,28 @@ fn setup(
             options.insert(spec.name.clone(), value.clone());
         }
     }
-    let keys = keyring(manifest, vector, secrets.as_slice(), preset, notes)?;
+    let secrets = secrets.as_slice();
+    for option in manifest
+        .options
+        .iter()
+        .filter(|option| option.names_of.is_some())
+    {
+        let form = manifest
+            .secrets
+            .first()
+            .map(|spec| spec.form)
+            .unwrap_or_default();
+        let names: Vec<_> = secrets
+            .iter()
+            .filter_map(|value| form.name_of(value.as_bytes()))
+            .collect();
+        if !names.is_empty() {
+            options
+                .entry(option.name.clone())
+                .or_insert(names.join(" "));
+        }
+    }
+    let keys = keyring(manifest, vector, secrets, preset, notes)?;
     let hosts = manifest.key_hosts.iter();
     let hosts = hosts.filter_map(|host| HostPattern::new(host)).collect();
     let remote = vector.cert_pem.as_ref().map(|pem| {

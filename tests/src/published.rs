@@ -15,6 +15,8 @@ use crate::provider::Signed;
 
 /// A published signature, and the source that its delivery goes to.
 pub struct Published {
+    /// The plugin.
+    pub plugin: String,
     /// `scheme/provider`.
     pub title: String,
     /// Whether the delivery must be accepted.
@@ -23,8 +25,8 @@ pub struct Published {
     pub any_age: bool,
     /// Whether it is an event, not a handshake.
     pub is_event: bool,
-    /// The status that it gets where it is valid.
-    pub status: u16,
+    /// Whether its message would be larger than a queue takes.
+    pub too_large: bool,
     /// The delivery.
     pub delivery: Signed,
     /// The source's part of the configuration.
@@ -34,12 +36,17 @@ pub struct Published {
 /// The tenant that the sources belong to.
 const TENANT: &str = "published";
 
+/// Plugins whose vectors are run in the host alone: tokens that ended long ago by a clock that nobody can set here,
+/// and certificates that would have to be fetched from their providers.
+const ELSEWHERE: [&str; 4] = ["aws-sns", "jwt", "messagebird", "paypal"];
+
 /// The plugins that bring vectors, in the order of their names.
 pub fn plugins(directory: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.path().join("vectors.json").exists() {
+        let name = entry.file_name();
+        if entry.path().join("vectors.json").exists() && !ELSEWHERE.iter().any(|no| name == *no) {
             names.push(entry.file_name().to_string_lossy().into_owned());
         }
     }
@@ -54,11 +61,12 @@ pub fn load(plugins: &Path, plugin: &str, secrets: &Path) -> io::Result<Vec<Publ
         serde_json::from_slice(&text).map_err(io::Error::other)
     };
     let vectors = read("vectors.json")?;
+    let manifest = read("manifest.json")?;
     let options = read("options.json").unwrap_or_default();
     let vectors = vectors.as_array().cloned().unwrap_or_default();
     let publish = |(n, vector): (usize, &Value)| -> io::Result<Published> {
         let source = format!("{plugin}-{n}");
-        let secrets = write_secrets(vector, &source, secrets)?;
+        let secrets = write_secrets(&manifest, vector, &source, secrets)?;
         Ok(published(plugin, &source, vector, &options, &secrets))
     };
     vectors.iter().enumerate().map(publish).collect()
@@ -69,15 +77,20 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Writes the values into files, and returns the configuration's lines that name them.
-fn write_secrets(vector: &Value, source: &str, directory: &Path) -> io::Result<String> {
+fn write_secrets(
+    manifest: &Value,
+    vector: &Value,
+    source: &str,
+    directory: &Path,
+) -> io::Result<String> {
     fs::create_dir_all(directory)?;
     let mut lines = String::new();
     let public = vector["public_key"].as_str().map(|key| vec![key]);
     let secrets = vector["secrets"].as_array().into_iter().flatten();
     let secrets = secrets.filter_map(Value::as_str).collect();
     for (name, values) in [
-        ("secret", secrets),
-        ("public_key", public.unwrap_or_default()),
+        (secret_name(manifest, false), secrets),
+        (secret_name(manifest, true), public.unwrap_or_default()),
     ] {
         let mut files = Vec::new();
         for (n, value) in values.into_iter().enumerate() {
@@ -91,22 +104,27 @@ fn write_secrets(vector: &Value, source: &str, directory: &Path) -> io::Result<S
             let _ = writeln!(lines, "secrets.{name} = [{}]", files.join(", "));
         }
     }
+    // What the manifest demands beside it, and this delivery does not need.
+    let own = [secret_name(manifest, false), secret_name(manifest, true)];
+    for other in manifest["secrets"].as_array().into_iter().flatten() {
+        let name = text(other, "name");
+        if other["required"] != false && !own.iter().any(|own| own == name) {
+            fs::write(directory.join("other"), "a secret that is not needed")?;
+            let _ = writeln!(lines, "secrets.{name} = [\"file:secrets/other\"]");
+        }
+    }
     Ok(lines)
 }
 
 /// What no message can hold beside its attributes, in bytes.
 const TOO_LARGE: usize = 1 << 20;
 
-/// The status of a valid delivery: Slack shows what answers its forms, Twilio obeys it, so their plugins ask
-/// for another than the default.
-fn status(plugin: &str, vector: &Value, is_event: bool) -> u16 {
-    let is_form = text(&vector["headers"], "Content-Type").starts_with("application/x-www-form");
-    match plugin {
-        _ if body(vector).len() >= TOO_LARGE => 413,
-        "twilio" => 200,
-        "slack" if is_form || !is_event => 200,
-        _ => 202,
-    }
+/// The name of the first secret of that kind: `mac` and `token` are for what is secret.
+fn secret_name(manifest: &Value, is_public: bool) -> String {
+    let all = manifest["secrets"].as_array().into_iter().flatten();
+    let mut fitting = all.filter(|secret| (text(secret, "kind") == "public-key") == is_public);
+    let first = fitting.next().map(|secret| text(secret, "name").to_owned());
+    first.unwrap_or_else(|| if is_public { "public_key" } else { "secret" }.into())
 }
 
 fn published(
@@ -123,17 +141,27 @@ fn published(
         .map(|key| &options[key.as_str()])
         .find(|entry| !entry.is_null());
     let valid = text(vector, "expect") == "valid";
-    let any_age = valid || !text(vector, "notes").contains("old");
+    let notes = text(vector, "notes");
+    let any_age = valid
+        || !["old", "in the place of"]
+            .iter()
+            .any(|age| notes.contains(age));
     let (url, query) = split_url(text(vector, "url"));
     let mut config = format!("[tenants.{TENANT}.sources.{source}]\nplugin = \"{plugin}\"\n");
     config.push_str(secrets);
-    let _ = writeln!(config, "allow_weak_key = true\nno_event_id = \"hash\"");
+    let _ = writeln!(
+        config,
+        "allow_weak_key = true\nsign_challenges = true\nno_event_id = \"hash\""
+    );
     if any_age {
         let _ = writeln!(config, "max_age = \"100years\"");
     }
-    if !url.is_empty() {
-        let _ = writeln!(config, "public_url = {url:?}");
-    }
+    let url = if url.is_empty() {
+        "https://example.test/"
+    } else {
+        url
+    };
+    let _ = writeln!(config, "public_url = {url:?}");
     let header = vector["sig_header"]
         .as_str()
         .map(|header| ("header", header));
@@ -146,6 +174,12 @@ fn published(
         .filter(|(name, _)| header.is_none() || *name != "header")
         .collect();
     for (name, value) in given.into_iter().chain(header.filter(|_| entry.is_some())) {
+        // A bound of the plugin's own is no less than a source's.
+        let value = if name == "max_age" && any_age {
+            "3153600000"
+        } else {
+            value
+        };
         let _ = writeln!(config, "options.{name} = {value:?}");
     }
     let forms = entry
@@ -158,7 +192,8 @@ fn published(
     let is_event = text(vector, "kind") != "handshake";
     Published {
         is_event,
-        status: status(plugin, vector, is_event),
+        too_large: body(vector).len() >= TOO_LARGE,
+        plugin: plugin.to_owned(),
         title: format!("{scheme}/{provider}"),
         valid,
         any_age,

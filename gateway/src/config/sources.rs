@@ -167,7 +167,9 @@ fn prepare(
         .filter(|p| p.severity == Severity::Error)
         .collect();
     let state = if errors.is_empty() {
-        Ok(ready(source, Arc::clone(&plugin), keys, fetched))
+        let mut options = with_defaults(manifest, &source.options);
+        options.extend(key_names(source, manifest, &options, surroundings));
+        Ok(ready(source, Arc::clone(&plugin), keys, options, fetched))
     } else {
         Err(unavailable(errors))
     };
@@ -185,9 +187,9 @@ fn ready(
     source: &SourceSettings,
     plugin: Arc<dyn Plugin>,
     keys: Keyring,
+    options: BTreeMap<String, String>,
     fetched: Option<&Arc<Keys>>,
 ) -> Ready {
-    let options = with_defaults(plugin.manifest(), &source.options);
     let signature_header = plugin.manifest().signature_header(&options);
     let approved = source.key_hosts.clone();
     let certificates = plugin.manifest().certificates.clone();
@@ -221,6 +223,31 @@ fn with_defaults(
         .iter()
         .map(|(name, value)| (name.clone(), value.clone()));
     defaults.chain(given).collect()
+}
+
+/// The options that hold the names of a secret's values, where nothing else gives them.
+fn key_names(
+    source: &SourceSettings,
+    manifest: &Manifest,
+    given: &BTreeMap<String, String>,
+    surroundings: &impl Surroundings,
+) -> BTreeMap<String, String> {
+    let names = |secret: &str| {
+        let form = manifest
+            .secret(secret)
+            .map(|spec| spec.form)
+            .unwrap_or_default();
+        let form = source.key_forms.get(secret).copied().unwrap_or(form);
+        let values = source.secrets.get(secret).into_iter().flatten();
+        let values = values.filter_map(|at| at.read(surroundings).ok());
+        let names = values.filter_map(|value| form.name_of(value.expose()).map(str::to_owned));
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let options = manifest.options.iter();
+    let options = options.filter(|option| !given.contains_key(&option.name));
+    let named =
+        options.filter_map(|option| Some((option.name.clone(), names(option.names_of.as_ref()?))));
+    named.filter(|(_, names)| !names.is_empty()).collect()
 }
 
 /// What the plugin asks of the source, and what it does not know.

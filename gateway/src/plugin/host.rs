@@ -104,8 +104,13 @@ pub enum Asked {
         /// What would have fitted under the first active value; none where there is no value.
         fitting: Option<Vec<u8>>,
     },
-    /// A token, under this secret's name.
-    Token(String),
+    /// A token.
+    Token {
+        /// The secret's name.
+        secret: String,
+        /// Its first active value; none where there is no value.
+        fitting: Option<Vec<u8>>,
+    },
     /// A signature that only the provider's private key makes, under this public key's name.
     PublicKey(String),
     /// A token whose claims are signed, under this secret's or public key's name.

@@ -182,13 +182,15 @@ pub struct OptionSpec {
     pub required: bool,
     /// What holds where it is not given.
     pub default: Option<String>,
+    /// The secret the names of whose values, in the form `named`, hold where it is not given, with spaces between.
+    pub names_of: Option<String>,
     /// What it is.
     #[serde(default)]
     pub description: String,
 }
 
-/// A request as the provider would send it, with `{id}`, `{timestamp}` (seconds since 1970),
-/// `{signature:hex}` or `{signature:base64}` to fill in. Generic plugins have `{option:NAME}` and `{signature}`,
+/// A request as the provider would send it, with `{id}`, `{timestamp}` (seconds since 1970;
+/// also `{timestamp:ms}` and `{timestamp:rfc3339}`), `{signature:hex}` or `{signature:base64}` to fill in. Generic plugins have `{option:NAME}` and `{signature}`,
 /// which is encoded as the plugin asks for.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Sample {

@@ -2,7 +2,8 @@
 //!
 //! The plugin runs on the sample with a dummy in the signature's place; the host notes what it was asked to
 //! verify and what would have fitted, which goes into the place, and the plugin must accept the outcome. Knows
-//! no scheme and no HTTP. Secrets stay in the keyring: only a signature comes out, as on any request.
+//! no scheme and no HTTP. Secrets stay in the keyring: only what any request of the provider shows comes out, a
+//! signature, or the token itself where that is the scheme.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,7 +64,9 @@ pub enum SampleError {
     )]
     PublicKey(String),
     /// It is not a signature that is asked for.
-    #[error("the plugin verifies the token `{0}`, which is no signature to be computed")]
+    #[error(
+        "the plugin verifies a JSON Web Token under `{0}`, whose claims only the provider knows"
+    )]
     Token(String),
     /// There is nothing to sign it with.
     #[error(
@@ -134,7 +137,14 @@ fn signature(asked: Vec<Asked>) -> Result<Option<Fitting>, SampleError> {
                 ..
             } => return Ok(Some(Fitting { bytes, encoding })),
             Asked::Mac { secret, .. } => SampleError::NoSecret(secret),
-            Asked::Token(secret) => SampleError::Token(secret),
+            Asked::Token {
+                fitting: Some(bytes),
+                ..
+            } => {
+                let encoding = Encoding::Bytes;
+                return Ok(Some(Fitting { bytes, encoding }));
+            }
+            Asked::Token { secret, .. } => SampleError::NoSecret(secret),
             Asked::PublicKey(name) => SampleError::PublicKey(name),
             Asked::Jwt(name) => SampleError::Token(name),
         };
@@ -183,6 +193,11 @@ impl Signature for Fitting {
     }
 }
 
+fn rfc3339(ms: u64) -> String {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms);
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
 fn text(encoding: Encoding, bytes: &[u8]) -> String {
     String::from_utf8_lossy(&encoding.encode(bytes)).into_owned()
 }
@@ -212,6 +227,8 @@ impl Filling<'_> {
         let mut text = text
             .replace("{id}", &self.draft.id)
             .replace("{timestamp}", &seconds)
+            .replace("{timestamp:ms}", &self.draft.now_ms.to_string())
+            .replace("{timestamp:rfc3339}", &rfc3339(self.draft.now_ms))
             .replace("{signature:hex}", &signature.text(Some(Encoding::Hex)))
             .replace(
                 "{signature:base64}",

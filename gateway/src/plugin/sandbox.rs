@@ -248,7 +248,9 @@ fn grant_nothing(
         })?;
         instance.func_wrap("get-arguments", |_, (): ()| Ok((Vec::<String>::new(),)))?;
     }
-    let random = wasi.iter().find(|name| name.starts_with("wasi:random/random@"));
+    let random = wasi
+        .iter()
+        .find(|name| name.starts_with("wasi:random/random@"));
     if let Some(random) = random {
         let mut instance = linker.instance(random)?;
         instance.func_wrap("get-random-bytes", |_, (count,): (u64,)| {

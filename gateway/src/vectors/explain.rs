@@ -50,7 +50,7 @@ pub fn explain(plugin: &WasmPlugin, vector: &Vector, presets: &Presets) -> Vec<S
                     form,
                 })
             }
-            Asked::Token(_) | Asked::PublicKey(_) | Asked::Jwt(_) => None,
+            Asked::Token { .. } | Asked::PublicKey(_) | Asked::Jwt(_) => None,
         })
         .collect();
     if macs.is_empty() {

@@ -11,6 +11,7 @@
 mod aws;
 mod chaos;
 mod contract;
+mod differential;
 mod model;
 mod plugins;
 mod presets;

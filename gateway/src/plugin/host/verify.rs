@@ -55,7 +55,10 @@ pub(super) fn add_to(linker: &mut Linker<Call>) -> wasmtime::Result<()> {
             let setup = Arc::clone(&cx.data().setup);
             let keys = keys(&setup, &secret)?;
             charge(&mut cx, secret.len() + keys.len() * (value.len() + SET_UP))?;
-            cx.data_mut().note(|| Asked::Token(secret.clone()));
+            cx.data_mut().note(|| Asked::Token {
+                secret: secret.clone(),
+                fitting: keys.first().map(crypto::show_token),
+            });
             let place = crypto::verify_token(keys, &value);
             Ok((remember(&mut cx, secret, place),))
         },
