@@ -163,7 +163,7 @@ variable "claim_ttl_seconds" {
 }
 
 variable "retry_window_seconds" {
-  description = "How long the most patient provider goes on retrying."
+  description = "How long the most patient provider goes on retrying, as in modules/configuration."
   type        = number
   default     = 259200
 }

@@ -52,7 +52,7 @@ def default_of(variable):
 
 
 def cell(text):
-    return str(plain(text)).replace("|", "\\|").replace("\n", " ")
+    return str(plain(text)).replace('\\"', '"').replace("|", "\\|").replace("\n", " ")
 
 
 def table(directory):

@@ -82,7 +82,7 @@ variable "claim_ttl_seconds" {
 }
 
 variable "retry_window_seconds" {
-  description = "How long the most patient provider goes on retrying. Stripe's three days are the longest of those that come along."
+  description = "How long the most patient provider goes on retrying. Most give up within three days; DocuSign after 15, Amazon SNS after 23: say so here for such a source, or give it `claim_ttl = \"auto\"`. `hookgate check` names a source whose provider retries longer."
   type        = number
   default     = 259200
 }
