@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOOKGATE := $(TARGET)/debug/hookgate
 CARGO_FLAGS := $(if $(CI),--locked)
 
-.PHONY: help setup backends build plugins demo test chaos model fuzz bench lint \
+.PHONY: help setup backends build plugins languages demo test chaos model fuzz bench lint \
 	infra-check infra-docs infra-image infra-e2e clean
 
 help: ## List the targets
@@ -22,6 +22,9 @@ build: setup ## Build the gateway and the test programs (one development build s
 plugins: build ## Build the plugins into target/plugins, and put their presets beside them
 	$(HOOKGATE) plugin build plugins --out $(TARGET)/plugins
 	@rm -f $(TARGET)/plugins/*.json && cp plugins/*/presets/*.json $(TARGET)/plugins/
+
+languages: plugins ## Build, test and measure the plugins in JavaScript and Python
+	@plugins/languages/build.sh
 
 demo: plugins ## Deliver real webhooks to the real gateway on this machine, kill it, and show what happened
 	$(TARGET)/debug/demo

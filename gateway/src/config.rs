@@ -150,8 +150,8 @@ pub(crate) struct Plugins {
     pub output: Size,
     /// Whether plugins are taken that bring a language's runtime, such as those written in JavaScript or Python.
     /// They may have larger tables, and may import WASI, which gives them nothing: no files, network,
-    /// environment or clock. Default `false`. `memory` and `fuel` have to be larger too for most: see
-    /// `hookgate plugin bench --runtimes`.
+    /// environment or clock. Default `false`. They cost more than ten times as much, which
+    /// `hookgate plugin bench --runtimes` shows, and compiling one takes seconds: set `cache`.
     pub runtimes: bool,
     /// The SHA-256 that a plugin's file, or a preset's, must have, by the plugin's name, in hexadecimal as
     /// `sha256sum` and `hookgate plugin inspect` print it. Another file of that name is refused.

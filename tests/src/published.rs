@@ -14,6 +14,10 @@ use serde_json::Value;
 use crate::provider::Signed;
 
 /// A published signature, and the source that its delivery goes to.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says something else of a delivery"
+)]
 pub struct Published {
     /// The plugin.
     pub plugin: String,

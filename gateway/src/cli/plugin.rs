@@ -14,7 +14,7 @@ use data_encoding::HEXLOWER;
 
 use crate::crypto;
 use crate::plugin::build::{self, BuildError};
-use crate::plugin::manifest::{OptionSpec, SecretKind, SecretSpec, SignedTime};
+use crate::plugin::manifest::{Evidence, OptionSpec, SecretKind, SecretSpec, SignedTime};
 
 use crate::plugin::scaffold::{self, ScaffoldError};
 use crate::plugin::{Limits, Manifest, Plugin, Sandbox, SandboxError, WasmPlugin};
@@ -87,8 +87,7 @@ pub enum PluginCommand {
 /// What a plugin may be and cost.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct RuntimeLimits {
-    /// Take a plugin that brings a language's runtime: as with `plugins.runtimes`, and `memory = "128MiB"` and
-    /// `fuel = 2000000000`
+    /// Take a plugin that brings a language's runtime, as with `plugins.runtimes`
     #[arg(long)]
     runtimes: bool,
 }
@@ -236,14 +235,10 @@ fn read(file: &Path) -> Result<Vec<u8>, PluginCommandError> {
 
 fn load(file: &Path, of: RuntimeLimits) -> Result<WasmPlugin, PluginCommandError> {
     let bytes = read(file)?;
-    let mut limits = Limits {
+    let limits = Limits {
         concurrent_calls: 1,
         ..Limits::of(of.runtimes)
     };
-    if of.runtimes {
-        limits.memory = 128 << 20;
-        limits.fuel = 2_000_000_000;
-    }
     let sandbox = Sandbox::new(limits).map_err(PluginCommandError::Sandbox)?;
     sandbox
         .load(&bytes)
@@ -311,6 +306,20 @@ fn one_by_one(manifest: &Manifest) -> Vec<(&'static str, String)> {
         ("version", manifest.version.clone()),
         ("documentation", manifest.documentation.clone()),
         ("schemes", manifest.schemes.join(", ")),
+        (
+            "known by",
+            manifest.evidence.map_or("", Evidence::name).to_owned(),
+        ),
+        ("handshake", manifest.handshake.clone().unwrap_or_default()),
+        (
+            "batch",
+            if manifest.batch {
+                "several events in one delivery, one message"
+            } else {
+                ""
+            }
+            .into(),
+        ),
         (
             "signature header",
             manifest.signature_header.clone().unwrap_or_default(),

@@ -69,17 +69,19 @@ fn list(
         "EVENT ID",
         "RETRIES FOR",
         "WAITS FOR",
+        "HANDSHAKE",
+        "SCHEME",
     ]
     .map(str::to_owned);
     let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<_> = (0..4).map(width).collect();
+    let widths: Vec<_> = (0..6).map(width).collect();
     for row in &rows {
         let cells = row
             .iter()
             .zip(&widths)
             .map(|(cell, width)| format!("{cell:<width$}  "));
-        let line: String = cells.chain([row[4].clone()]).collect();
+        let line: String = cells.chain([row[6].clone()]).collect();
         writeln!(out, "{}", line.trim_end()).map_err(|error| error.to_string())?;
     }
     for refused in &registry.refused {
@@ -88,15 +90,11 @@ fn list(
     Ok(())
 }
 
-/// Name, evidence, whether there is an id, how long the provider retries, and how long it waits.
-fn row(manifest: &Manifest) -> [String; 5] {
+/// Name, evidence, whether there is an id, how long the provider retries and waits, whether it tries who listens,
+/// and its scheme.
+fn row(manifest: &Manifest) -> [String; 7] {
     let shown = |time: Duration| humantime::format_duration(time).to_string();
-    let retries = match manifest.max_attempts {
-        Some(1) => "never retries".to_owned(),
-        _ => manifest
-            .retry_window_s
-            .map_or("unknown".into(), |s| shown(Duration::from_secs(s))),
-    };
+    let retries = manifest.retries().unwrap_or_else(|| "unknown".into());
     let waits = manifest
         .timeout_ms
         .map_or("unknown".into(), |ms| shown(Duration::from_millis(ms)));
@@ -115,5 +113,7 @@ fn row(manifest: &Manifest) -> [String; 5] {
         if has_id { "yes" } else { "content" }.to_owned(),
         retries,
         waits,
+        manifest.handshake.as_ref().map_or("", |_| "yes").to_owned(),
+        manifest.scheme(),
     ]
 }

@@ -36,6 +36,10 @@ pub struct Https {
 
 impl Https {
     /// A client that trusts `roots`. Hosts in `addresses` are found there and not by DNS.
+    ///
+    /// # Panics
+    ///
+    /// Never: ring has the protocol versions that rustls speaks.
     pub fn new(roots: RootCertStore, addresses: HashMap<String, SocketAddr>) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
@@ -128,10 +132,10 @@ fn causes(error: &dyn std::error::Error) -> String {
 /// `max-age` of `Cache-Control`.
 fn max_age(headers: &HeaderMap) -> Option<Duration> {
     let control = headers.get(header::CACHE_CONTROL)?.to_str().ok()?;
-    let ages = control
+    let mut ages = control
         .split(',')
         .filter_map(|part| part.trim().strip_prefix("max-age="));
-    let seconds = ages.last()?.parse().ok()?;
+    let seconds = ages.next_back()?.parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
 
@@ -197,10 +201,12 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     let is_global = (0x2000..0x4000).contains(&a);
-    let is_special = (a == 0x2001 && b < 0x0200)
-        || (a == 0x2001 && b == 0x0db8)
-        || a == 0x2002
-        || (a == 0x3fff && b < 0x1000);
+    let is_special = match a {
+        0x2001 => b < 0x0200 || b == 0x0db8,
+        0x2002 => true,
+        0x3fff => b < 0x1000,
+        _ => false,
+    };
     is_global && !is_special
 }
 

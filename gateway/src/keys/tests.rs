@@ -89,7 +89,7 @@ impl Server {
                     let path = head.split(' ').nth(1).unwrap().to_owned();
                     server.asked.fetch_add(1, Ordering::SeqCst);
                     let answer = server.answers.lock().unwrap().get(&path).cloned();
-                    let answer = answer.unwrap_or_else(|| answer_404());
+                    let answer = answer.unwrap_or_else(answer_404);
                     let _ = stream.write_all(answer.as_bytes()).await;
                     let _ = stream.shutdown().await;
                 });

@@ -255,6 +255,42 @@ impl Manifest {
         self.secrets.iter().find(|secret| secret.name == name)
     }
 
+    /// How deliveries prove themselves, in a few words: what the options say of a generic plugin, which is what
+    /// presets are, else the schemes' names.
+    pub fn scheme(&self) -> String {
+        let option = |name: &str| {
+            let mut named = self.options.iter().filter(|option| option.name == name);
+            named.next().and_then(|option| option.default.as_deref())
+        };
+        match (
+            option("algorithms"),
+            option("token"),
+            option("signed"),
+            option("header"),
+        ) {
+            (Some(algorithms), ..) => format!("JSON Web Token, {algorithms}"),
+            (None, Some(place), ..) => format!("token in {}", place.replacen(':', " ", 1)),
+            (None, None, Some(signed), Some(header)) => {
+                let algorithm = option("algorithm").unwrap_or_default();
+                let encoding = option("encoding").unwrap_or_default();
+                format!("{algorithm} of {signed} as {encoding} in {header}")
+            }
+            _ => self.schemes.join(", "),
+        }
+    }
+
+    /// How long the provider goes on retrying, in words; none where that is not known.
+    pub fn retries(&self) -> Option<String> {
+        match (self.retry_window_s, self.max_attempts) {
+            (_, Some(1)) => Some("never retries".into()),
+            (Some(window), _) => {
+                let window = std::time::Duration::from_secs(window);
+                Some(humantime::format_duration(window).to_string())
+            }
+            (None, attempts) => attempts.map(|attempts| format!("{attempts} attempts")),
+        }
+    }
+
     /// A keyring that knows every name of the manifest, without a value yet.
     pub fn keyring(&self) -> Keyring {
         let mut keys = Keyring::default();

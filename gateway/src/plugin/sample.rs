@@ -136,7 +136,6 @@ fn signature(asked: Vec<Asked>) -> Result<Option<Fitting>, SampleError> {
                 fitting: Some(bytes),
                 ..
             } => return Ok(Some(Fitting { bytes, encoding })),
-            Asked::Mac { secret, .. } => SampleError::NoSecret(secret),
             Asked::Token {
                 fitting: Some(bytes),
                 ..
@@ -144,7 +143,9 @@ fn signature(asked: Vec<Asked>) -> Result<Option<Fitting>, SampleError> {
                 let encoding = Encoding::Bytes;
                 return Ok(Some(Fitting { bytes, encoding }));
             }
-            Asked::Token { secret, .. } => SampleError::NoSecret(secret),
+            Asked::Mac { secret, .. } | Asked::Token { secret, .. } => {
+                SampleError::NoSecret(secret)
+            }
             Asked::PublicKey(name) => SampleError::PublicKey(name),
             Asked::Jwt(name) => SampleError::Token(name),
         };

@@ -95,7 +95,8 @@ pub enum SandboxError {
     /// Imports WASI, which brings a language's runtime with it.
     #[error(
         "it imports WASI ({} interfaces), as plugins do that bring a language's runtime\n\
-         hint: `plugins.runtimes = true` takes such plugins; WASI gives them nothing then",
+         hint: build Rust for wasm32-unknown-unknown, without WASI; what has to bring a runtime, as JavaScript and \
+         Python do, is taken with `plugins.runtimes = true`",
         .names.len()
     )]
     Wasi {

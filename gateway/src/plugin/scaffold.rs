@@ -119,23 +119,16 @@ pub fn write(directory: &Path, name: &str, like: Option<&str>) -> Result<(), Sca
         // The interface lies beside the source here.
         (path, text.replace("path: \"../../wit\"", "path: \"wit\""))
     }));
-    match model {
-        Some(model) => {
-            files.extend(texts(&model.source, "src"));
-            files.push(("manifest.json".into(), renamed_manifest(model, name)));
-            files.push(("vectors.json".into(), renamed_vectors(model, name)));
-        }
-        None => {
-            files.push((
-                "src/lib.rs".into(),
-                named(include_str!("scaffold/lib.rs.txt")),
-            ));
-            files.push((
-                "manifest.json".into(),
-                named(include_str!("scaffold/manifest.json.txt")),
-            ));
-            files.push(("vectors.json".into(), own_vectors(name)));
-        }
+    if let Some(model) = model {
+        files.extend(texts(&model.source, "src"));
+        files.push(("manifest.json".into(), renamed_manifest(model, name)));
+        files.push(("vectors.json".into(), renamed_vectors(model, name)));
+    } else {
+        let source = include_str!("scaffold/lib.rs.txt");
+        let manifest = include_str!("scaffold/manifest.json.txt");
+        files.push(("src/lib.rs".into(), named(source)));
+        files.push(("manifest.json".into(), named(manifest)));
+        files.push(("vectors.json".into(), own_vectors(name)));
     }
     files
         .iter()

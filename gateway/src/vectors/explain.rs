@@ -304,10 +304,7 @@ mod tests {
         };
         let mut found = own.fitting(&vector);
         found.sort_by_key(Vec::len);
-        found
-            .first()
-            .map(|changes| changes.to_vec())
-            .unwrap_or_default()
+        found.first().cloned().unwrap_or_default()
     }
 
     fn mac(hash: Hash, key: &[u8], message: &str) -> Vec<u8> {

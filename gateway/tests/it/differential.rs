@@ -120,6 +120,14 @@ type Signed = (Vec<(&'static str, String)>, Vec<(&'static str, String)>);
 
 /// The options and headers of a body under each scheme.
 fn families(n: usize, key: &[u8], body: &[u8]) -> (&'static WasmPlugin, Signed) {
+    match n {
+        0..5 => of_headers(n, key, body),
+        5..9 => of_more(n, key, body),
+        _ => generic(n - 9, key, body),
+    }
+}
+
+fn of_headers(n: usize, key: &[u8], body: &[u8]) -> (&'static WasmPlugin, Signed) {
     let dotted = format!("{NOW}.");
     let none = Vec::new;
     match n {
@@ -161,7 +169,7 @@ fn families(n: usize, key: &[u8], body: &[u8]) -> (&'static WasmPlugin, Signed) 
             ];
             (&SLACK, (none(), headers))
         }
-        4 => {
+        _ => {
             let signature =
                 BASE64.encode(&sha256(key, &[format!("msg_1.{NOW}.").as_bytes(), body]));
             let headers = vec![
@@ -171,6 +179,12 @@ fn families(n: usize, key: &[u8], body: &[u8]) -> (&'static WasmPlugin, Signed) 
             ];
             (&STANDARD, (none(), headers))
         }
+    }
+}
+
+fn of_more(n: usize, key: &[u8], body: &[u8]) -> (&'static WasmPlugin, Signed) {
+    let none = Vec::new;
+    match n {
         5 => (&CLOUDINARY, {
             let signature = plain(
                 &digest::SHA1_FOR_LEGACY_USE_ONLY,
@@ -201,7 +215,7 @@ fn families(n: usize, key: &[u8], body: &[u8]) -> (&'static WasmPlugin, Signed) 
             ];
             (&HUBSPOT, (none(), headers))
         }
-        8 => {
+        _ => {
             let at = "2025-10-09T08:53:20Z";
             let signature = BASE64.encode(&sha256(key, &[body, at.as_bytes()]));
             let headers = vec![
@@ -212,7 +226,6 @@ fn families(n: usize, key: &[u8], body: &[u8]) -> (&'static WasmPlugin, Signed) 
             ];
             (&BOX, (none(), headers))
         }
-        _ => generic(n - 9, key, body),
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use hookgate::crypto::Key;
 use hookgate::delivery::{Delivery, Verdict};
@@ -14,6 +13,7 @@ use hookgate::plugin::registry::Registry;
 use hookgate::plugin::sample::{self, Draft, Request, SampleError};
 use hookgate::plugin::{Limits, Plugin, Sandbox, Setup, WasmPlugin};
 use hookgate::vectors::{self, Expect, Presets, Vector};
+use http::{HeaderName, HeaderValue};
 
 use crate::plugins::workspace;
 
@@ -87,14 +87,17 @@ fn setup(plugin: &WasmPlugin) -> Arc<Setup> {
 }
 
 fn signed(plugin: &WasmPlugin, setup: &Arc<Setup>) -> Result<Request, SampleError> {
-    let draft = Draft {
+    sample::sign(plugin, setup, &draft())
+}
+
+fn draft() -> Draft {
+    Draft {
         path: "/in/acme/orders".into(),
         id: "evt_of_the_tests".into(),
         now_ms: NOW_MS,
         headers: Vec::new(),
         body: None,
-    };
-    sample::sign(plugin, setup, &draft)
+    }
 }
 
 fn verdict(plugin: &WasmPlugin, setup: &Arc<Setup>, request: Request) -> Verdict {
@@ -171,6 +174,77 @@ fn every_presets_sample_is_accepted_with_its_id_and_a_changed_one_refused() {
     }
 }
 
+/// What becomes of the header that carries a signature on its way through careless hands.
+fn mistreated(request: &Request, header: &HeaderName) -> Vec<(&'static str, Request)> {
+    let good = request.headers[header].clone();
+    let with = |values: &[&[u8]]| {
+        let mut request = request.clone();
+        request.headers.remove(header);
+        for value in values {
+            request
+                .headers
+                .append(header.clone(), HeaderValue::from_bytes(value).unwrap());
+        }
+        request
+    };
+    let mut cut = good.as_bytes().to_vec();
+    cut.pop();
+    vec![
+        ("missing", with(&[])),
+        ("empty", with(&[b""])),
+        ("junk", with(&[b"=,;v1= t=,,{}"])),
+        ("not UTF-8", with(&[b"\xff\xfe\xfd"])),
+        ("without its last character", with(&[&cut])),
+        ("good, then another", with(&[good.as_bytes(), b"junk"])),
+        ("another, then good", with(&[b"junk", good.as_bytes()])),
+        ("ten thousand elements", with(&[&b"a=b,".repeat(5_000)])),
+    ]
+}
+
+#[test]
+fn every_provider_refuses_a_signature_that_is_missing_empty_doubled_or_malformed() {
+    let mut tried = 0;
+    for name in SHIPPED.names() {
+        let plugin = shipped(name);
+        let setup = setup(plugin);
+        let Ok(request) = signed(plugin, &setup) else {
+            continue;
+        };
+        let header = plugin.manifest().signature_header(&setup.options);
+        let header = header.and_then(|header| HeaderName::try_from(header).ok());
+        // Some carry it in the body.
+        let Some(header) = header.filter(|header| request.headers.contains_key(header)) else {
+            continue;
+        };
+        for (what, request) in mistreated(&request, &header) {
+            let Verdict::Reject(refused) = verdict(plugin, &setup, request) else {
+                panic!("{name} takes a signature that is {what}");
+            };
+            assert!(!refused.reason.is_empty(), "{name}, {what}: no reason");
+        }
+        tried += 1;
+    }
+    assert!(tried >= 110, "{tried}");
+}
+
+/// Signed for the body at hand: what is refused is refused for what it says, and nothing traps.
+#[test]
+fn no_provider_fails_on_bodies_that_are_empty_deep_or_not_text() {
+    let deep = [b"[".repeat(50_000), b"]".repeat(50_000)].concat();
+    let bodies: [&[u8]; 5] = [b"", b"\xff\x00\xfe{", b"{", b"null", &deep];
+    for name in SHIPPED.names() {
+        let plugin = shipped(name);
+        let setup = setup(plugin);
+        for body in bodies {
+            let mut draft = draft();
+            draft.body = Some(body.to_vec().into());
+            if let Err(SampleError::Fault(fault)) = sample::sign(plugin, &setup, &draft) {
+                panic!("{name}, {} bytes: {fault}", body.len());
+            }
+        }
+    }
+}
+
 /// The vectors of plugins with presets, by the names of the presets that they are for.
 fn vectors_by_name() -> BTreeMap<String, Vec<Vector>> {
     // The vectors' names for some providers.
@@ -243,7 +317,7 @@ fn the_list_of_providers_is_made_of_the_manifests() {
          `plugin = \"NAME\"` and a secret are all that a source needs. What is only *reported* should be tried with \
          a delivery\nof the provider before it is relied on: `hookgate check` and the log tell what is refused and \
          why. A *batch* holds several of the provider's events in one delivery, and travels as one message.\n\n\
-         | plugin | schemes | known by | the secret | retries for | handshake |\n|---|---|---|---|---|---|\n",
+         | plugin | scheme | known by | the secret | retries for | handshake |\n|---|---|---|---|---|---|\n",
     );
     for name in SHIPPED.names() {
         let manifest = shipped(name).manifest();
@@ -254,15 +328,10 @@ fn the_list_of_providers_is_made_of_the_manifests() {
             .map(|spec| format!("`{}`", spec.name));
         let secrets = secrets.collect::<Vec<_>>().join(", ");
         let documentation = &manifest.documentation;
-        let schemes = manifest.schemes.join(", ") + if manifest.batch { " (batch)" } else { "" };
-        let retries = match (manifest.retry_window_s, manifest.max_attempts) {
-            _ if manifest.never_retries() => "never retries".to_owned(),
-            (Some(window), _) => {
-                humantime::format_duration(Duration::from_secs(window)).to_string()
-            }
-            (None, Some(attempts)) => format!("{attempts} attempts"),
-            (None, None) => String::new(),
-        };
+        // A bar would end the table's cell.
+        let scheme = manifest.scheme().replace('|', "\\|");
+        let schemes = scheme + if manifest.batch { " (batch)" } else { "" };
+        let retries = manifest.retries().unwrap_or_default();
         let handshake = manifest.handshake.as_deref().unwrap_or_default();
         writeln!(
             page,

@@ -79,7 +79,7 @@ fn read(text: &[u8]) {
         }
     };
     look(&loaded.problems);
-    let (tenants, problems) = loaded.tenants(&*PLUGIN, &around, &Telemetry::default());
+    let (tenants, problems) = loaded.tenants(&*PLUGIN, &around, &Telemetry::default(), None);
     look(&problems);
     for source in tenants.sources() {
         let Err(unavailable) = &source.state else {

@@ -46,6 +46,7 @@ impl Plugin for Any {
         Ok(Handled {
             verdict,
             key: None,
+            confirm: None,
             fuel: 0,
         })
     }

@@ -7,6 +7,7 @@ mod crash;
 mod drain;
 mod guide;
 mod hostile;
+mod keys;
 mod published;
 mod refusals;
 mod reload;

@@ -1,5 +1,10 @@
 //! Configuration, plugins and secrets that change under a running gateway.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helps a test fails as loudly as the test"
+)]
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
