@@ -4,10 +4,11 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOOKGATE := $(TARGET)/debug/hookgate
 CARGO_FLAGS := $(if $(CI),--locked)
 
-.PHONY: help setup backends build plugins languages demo test chaos model fuzz bench lint clean
+.PHONY: help setup backends build plugins languages demo test chaos model fuzz bench lint \
+	infra-check infra-docs infra-image infra-e2e clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what the build needs beyond cargo (says what it does; harmless to repeat)
 	@plugins/setup.sh
@@ -57,6 +58,21 @@ lint: setup ## Check format, lints, licences, bans and sources
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny --workspace check licenses bans sources
 	cargo deny --manifest-path plugins/Cargo.toml --config deny.toml --workspace check licenses bans sources
+
+infra-check: ## Check infra/: format, validate, terraform test, policies, tables, names, manifests (needs terraform)
+	@infra/tests/setup.sh
+	@infra/tests/check.sh
+
+infra-docs: ## Write the tables of variables and outputs in infra/ anew
+	@infra/tests/setup.sh
+	@$(TARGET)/infra/bin/python infra/tests/docs.py --write
+
+infra-image: plugins ## Put the image's root filesystem together and run it: without rights, read-only (needs no Docker)
+	@infra/tests/setup.sh
+	@infra/image/test.sh
+
+infra-e2e: backends plugins ## Apply queue, claims and secrets to a stand-in for AWS, run the gateway on them, destroy
+	@infra/tests/end-to-end.sh
 
 clean: ## Remove everything that was built
 	cargo clean

@@ -1,0 +1,14 @@
+terraform {
+  required_version = ">= 1.11"
+
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = "= 5.100.0"
+    }
+  }
+}
+
+provider "aws" {
+  region = var.region
+}
