@@ -16,12 +16,14 @@ hint: install 1.11 or newer (developer.hashicorp.com/terraform/install), then ru
 export TF_CLI_CONFIG_FILE="$root/infra/tests/terraform.rc"
 export TF_IN_AUTOMATION=1 TF_INPUT=0 CHECKPOINT_DISABLE=1
 
-# A directory that holds registry.terraform.io/…, where machines have one; elsewhere `init` asks the registry.
+# A directory of providers as `terraform providers mirror` makes it, where machines have one; elsewhere `init` asks the
+# registry.
 plugin_dir="${TF_PLUGIN_DIR:-}"
 if [ -z "$plugin_dir" ]; then
-    found=$(find /opt /usr/local /usr/share -path "*/registry.terraform.io/hashicorp/aws/$provider/*" \
+    found=$(find /opt /usr/local /usr/share -path "*/hashicorp/aws/$provider/*" \
         -name 'terraform-provider-aws_*' -print -quit 2>/dev/null || true)
-    plugin_dir="${found%%/registry.terraform.io/*}"
+    # ROOT/REGISTRY/hashicorp/aws/…
+    [ -z "$found" ] || plugin_dir=$(dirname "${found%%/hashicorp/aws/*}")
 fi
 
 # Or each directory would have its own copy of it from the registry.
@@ -39,5 +41,5 @@ tf_init() {
     shift
     terraform -chdir="$directory" init -backend=false -no-color "$@" >"$target/infra-init.log" 2>&1 ||
         { cat "$target/infra-init.log" >&2; fail "init of $directory failed
-hint: TF_PLUGIN_DIR names a directory with the provider, as registry.terraform.io/hashicorp/aws/$provider/OS_ARCH/"; }
+hint: TF_PLUGIN_DIR names a directory with the provider, as \`terraform providers mirror\` makes it"; }
 }
