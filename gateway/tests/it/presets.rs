@@ -308,6 +308,44 @@ fn published_sources() -> BTreeSet<String> {
         .collect()
 }
 
+/// The README's table of names, which `UPDATE=1` writes anew.
+#[test]
+fn the_readme_names_every_provider() {
+    let kinds = [
+        (
+            Some(Evidence::PublishedSignatures),
+            "signatures that they published",
+        ),
+        (Some(Evidence::Documentation), "their documentation or code"),
+        (
+            Some(Evidence::Reported),
+            "others' word: try them before you rely on them",
+        ),
+        (None, "your options: generic plugins"),
+    ];
+    let mut table = String::from("| known by | |\n|---|---|\n");
+    for (evidence, words) in kinds {
+        let all = SHIPPED
+            .names()
+            .filter(|name| shipped(name).manifest().evidence == evidence);
+        let all: Vec<_> = all.collect();
+        writeln!(table, "| {words} ({}) | {} |", all.len(), all.join(", ")).unwrap();
+    }
+    let path = workspace().join("README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let (start, end) = ("<!-- providers -->\n", "<!-- /providers -->");
+    let from = readme.find(start).unwrap() + start.len();
+    let to = readme.find(end).unwrap();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, [&readme[..from], &table, &readme[to..]].concat()).unwrap();
+    } else {
+        assert!(
+            readme[from..to] == table,
+            "README.md is out of date: run this test with UPDATE=1"
+        );
+    }
+}
+
 /// `docs/providers.md`, which `UPDATE=1` writes anew.
 #[test]
 fn the_list_of_providers_is_made_of_the_manifests() {
