@@ -52,7 +52,7 @@ pub enum LogFormat {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Receive deliveries until SIGTERM or SIGINT; a second signal ends it at once
+    /// Receive deliveries until SIGTERM or SIGINT; a second signal ends it at once, and SIGHUP has it read its files anew
     Serve(ConfigFile),
     /// Check a configuration, its plugins, its secrets and the backends that it names, and print every problem
     Check(check::CheckCommand),
