@@ -200,8 +200,13 @@ impl Keys {
         if before.as_ref().map(Arc::as_ptr) != seen.as_ref().map(Arc::as_ptr) {
             return;
         }
+        // What anybody can ask for waits its turn; a key that was good does not wait behind that.
+        let was_good = before.as_ref().is_some_and(|held| held.document.is_ok());
         let (result, keep) = {
-            let _place = self.at_once.acquire().await;
+            let _place = match was_good {
+                true => None,
+                false => self.at_once.acquire().await.ok(),
+            };
             self.read(wanted).await
         };
         let now = self.clock.monotonic();
@@ -238,14 +243,11 @@ impl Keys {
             return Some(Arc::clone(&slot));
         }
         if self.slots.len() >= MAX_KEPT {
+            // Refusals first, which anybody can cause: keys that are in use stay, and are fetched anew in time.
             let now = self.clock.monotonic();
-            let is_live = |slot: &Slot| {
-                slot.held
-                    .load()
-                    .as_ref()
-                    .is_none_or(|held| now < held.until)
-            };
-            self.slots.retain(|_, slot| is_live(slot));
+            let is_of_use = |held: &Held| held.document.is_ok() && now < held.fetched + KEEP_STALE;
+            let stays = |slot: &Slot| slot.held.load().as_deref().is_none_or(is_of_use);
+            self.slots.retain(|_, slot| stays(slot));
         }
         if self.slots.len() >= MAX_KEPT {
             tracing::warn!(url = %wanted, kept = MAX_KEPT, "too many keys by URL: not fetched");

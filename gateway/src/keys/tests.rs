@@ -290,6 +290,47 @@ async fn a_good_certificate_serves_on_while_its_host_is_away() {
     refused(certificate_at(&remote, "/a.pem").await);
 }
 
+/// Says no to everything but one URL.
+struct Refusing(String);
+
+impl Fetch for Refusing {
+    fn get<'a>(&'a self, url: &'a str) -> Fetching<'a> {
+        let refused = FetchError::Refused("its host answered 404 Not Found".into());
+        let body = Bytes::from(self.0.clone());
+        let max_age = None;
+        let good = url.ends_with("/good.pem");
+        Box::pin(async move { good.then_some(Fetched { body, max_age }).ok_or(refused) })
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_urls_that_are_none_drives_out_no_key_that_is_in_use() {
+    let pem = certificate(&authority("any"), "sign.eu.sender.example", (2020, 2040));
+    let clock = ManualClock::at(NOW);
+    let telemetry = Arc::new(Telemetry::default());
+    let fetch = Box::new(Refusing(pem));
+    let keys = Keys::new(fetch, RootCertStore::empty(), clock.clone(), telemetry);
+    let spec = CertificateSpec {
+        names: vec!["sign.*.sender.example".into()],
+        chain: false,
+    };
+    let approved = vec![HostPattern::new("*.provider.example").unwrap()];
+    let remote = Remote::new(Arc::clone(&keys), approved, Some(spec));
+    assert_eq!(certificate_at(&remote, "/good.pem").await, Ok(()));
+    // Due to be fetched anew when the flood comes.
+    clock.advance(KEEP);
+    for n in 0..2 * MAX_KEPT {
+        refused(certificate_at(&remote, &format!("/{n}.pem")).await);
+        assert!(keys.slots.len() <= MAX_KEPT);
+    }
+    assert!(
+        keys.slots
+            .iter()
+            .any(|slot| slot.key().url.ends_with("/good.pem"))
+    );
+    assert_eq!(certificate_at(&remote, "/good.pem").await, Ok(()));
+}
+
 #[tokio::test]
 async fn a_key_that_a_set_does_not_have_is_looked_for_in_a_newer_one_but_not_at_once() {
     let server = Server::start().await;
