@@ -170,6 +170,10 @@ struct SourceSteps {
     seconds: Family<SourceStepLabels, Counter<f64, AtomicU64>>,
 }
 
+/// From when on an answer is a slow one: more than one in a hundred is a 99th percentile above it, which can be
+/// alarmed on where histograms cannot.
+const SLOW: Duration = Duration::from_secs(1);
+
 /// All metrics.
 pub struct Telemetry {
     registry: Registry,
@@ -180,6 +184,7 @@ pub struct Telemetry {
     fetches: Family<ResultLabels, Counter>,
     reloads: Family<ResultLabels, Counter>,
     reload_refused: Gauge,
+    slow_answers: Counter,
     other_body: Family<SourceLabels, Counter>,
     unclaimed: Family<SourceLabels, Counter>,
     redelivered: Family<SourceLabels, Counter>,
@@ -218,6 +223,7 @@ impl Default for Telemetry {
             fetches: Family::default(),
             reloads: Family::default(),
             reload_refused: Gauge::default(),
+            slow_answers: Counter::default(),
             other_body: Family::default(),
             unclaimed: Family::default(),
             redelivered: Family::default(),
@@ -291,6 +297,11 @@ impl Telemetry {
             "key_fetches",
             "Keys and certificates by URL that were asked for, by result",
             self.fetches.clone(),
+        );
+        to.register(
+            "slow_answers",
+            "Answers to deliveries that took longer than a second, from the head of the request on",
+            self.slow_answers.clone(),
         );
         to.register(
             "reloads",
@@ -486,6 +497,13 @@ impl Telemetry {
     /// A key or certificate by URL was asked for.
     pub fn key_fetched(&self, result: &'static str) {
         self.fetches.get_or_create(&ResultLabels { result }).inc();
+    }
+
+    /// An answer took this long, from the head of the request on.
+    pub fn answered(&self, took: Duration) {
+        if took > SLOW {
+            self.slow_answers.inc();
+        }
     }
 
     /// The configuration and the plugins changed: whether that took effect.

@@ -28,7 +28,7 @@ for directory in infra infra/modules/* infra/examples/* infra/tests/end-to-end; 
 done
 # What the READMEs show is valid as it stands there, but for where the module is.
 for readme in README.md infra/README.md; do
-    shown="$target/infra-readme/$(dirname "$readme")"
+    shown="$target/infra-readme/${readme//\//-}"
     rm -rf "$shown" && mkdir -p "$shown"
     sed -n '/^```hcl$/,/^```$/{/^```/d;p}' "$readme" | sed "s|\"./infra\"|\"$root/infra\"|" >"$shown/main.tf"
     [ -s "$shown/main.tf" ] || fail "$readme shows no module

@@ -62,7 +62,7 @@ run "every_alarm_of_the_issue_is_there" {
 
   assert {
     condition = length(setsubtract([
-      "dead-letters", "oldest-message", "depth", "refusals-5xx", "refusals-429", "claim-store-throttles", "latency-claim",
+      "dead-letters", "oldest-message", "depth", "refusals-5xx", "refusals-429", "claim-store-throttles", "slow-answers", "latency-claim",
       "latency-enqueue", "no-healthy-task", "no-metrics", "claim-ttl", "sources-unavailable",
     ], keys(output.alarm_names))) == 0
     error_message = jsonencode(output.alarm_names)

@@ -178,13 +178,14 @@ impl<B: Backend> Handle for Ingress<B> {
     type Body = AnswerBody;
 
     async fn handle(self: &Arc<Self>, request: Request<Incoming>) -> Response<AnswerBody> {
-        let id = uuid::Uuid::now_v7();
+        let (id, begun) = (uuid::Uuid::now_v7(), Instant::now());
         let Some((source, rest)) = self.find(request.uri().path()) else {
             self.gateway.telemetry.unroutable();
             return response(Outcome::UnknownSource.answer(None), id);
         };
         let outcome = self.receive(&source, request, rest, id).await;
         source.metrics.ended(outcome.label());
+        self.gateway.telemetry.answered(begun.elapsed());
         failpoint::here(failpoint::BEFORE_ANSWER);
         let ready = source.state.as_ref().ok();
         response(

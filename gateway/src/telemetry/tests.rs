@@ -114,3 +114,12 @@ fn a_sources_unstable_ids_are_found_again() {
     let count = encoded.lines().find_map(|line| line.strip_prefix(&prefix));
     assert_eq!(count, Some("1"));
 }
+
+#[test]
+fn an_answer_is_slow_above_a_second() {
+    let telemetry = Telemetry::default();
+    telemetry.answered(Duration::from_secs(1));
+    assert!(telemetry.encode().contains("hookgate_slow_answers_total 0"));
+    telemetry.answered(Duration::from_millis(1001));
+    assert!(telemetry.encode().contains("hookgate_slow_answers_total 1"));
+}

@@ -194,7 +194,7 @@ locals {
   }
 
   # Percentiles are to be had of the application load balancer alone: a network load balancer measures no answers,
-  # and the collector hands histograms on as count and sum.
+  # and the collector hands histograms on as count and sum. So gateways count the answers that are slow.
   latency_alarms = {
     latency-p99 = {
       load_balancer = "application"
@@ -204,6 +204,18 @@ locals {
       missing       = "notBreaching"
       expression    = "p99"
       metrics       = { p99 = ["AWS/ApplicationELB", "TargetResponseTime", "p99", local.target] }
+    }
+    slow-answers = {
+      load_balancer = null
+      what          = "More than one answer in a hundred takes more than 1 s: the 99th percentile, as the gateways measure it."
+      above         = 1
+      minutes       = 5
+      missing       = "notBreaching"
+      expression    = "IF(all > ${var.thresholds.least_deliveries}, 100 * FILL(slow, 0) / all, 0)"
+      metrics = {
+        all  = [var.metrics_namespace, "hookgate_deliveries_total", "Sum", local.service]
+        slow = [var.metrics_namespace, "hookgate_slow_answers_total", "Sum", local.service]
+      }
     }
     latency-claim = {
       load_balancer = null

@@ -17,6 +17,7 @@ locals {
       "hookgate_unroutable_total",
       "hookgate_unsettled_total",
       "hookgate_unclaimed_total",
+      "hookgate_slow_answers_total",
       "hookgate_plugin_faults_total",
       "hookgate_sources_unavailable",
       "hookgate_claim_ttl_missing_seconds",
