@@ -135,6 +135,10 @@ impl KeyRef {
 struct Held {
     document: Result<Arc<Document>, FetchError>,
     fetched: Duration,
+    /// When it was last asked for.
+    asked: Duration,
+    /// Why a newer one could not be had then.
+    trouble: Option<String>,
     until: Duration,
 }
 
@@ -218,6 +222,10 @@ impl Keys {
         if let Err(error) = &result {
             tracing::warn!(url = %wanted, %error, "no key could be fetched");
         }
+        let trouble = match &result {
+            Err(FetchError::Unavailable(reason)) => Some(reason.clone()),
+            Ok(_) | Err(FetchError::Refused(_)) => None,
+        };
         let (document, fetched) = match (result, before) {
             // A document that was good serves on: the keys of others do not wait for this one's host.
             (Err(FetchError::Unavailable(reason)), Some(before)) => {
@@ -233,6 +241,8 @@ impl Keys {
         slot.held.store(Some(Arc::new(Held {
             document,
             fetched,
+            asked: now,
+            trouble,
             until,
         })));
     }
@@ -377,10 +387,20 @@ impl Remote {
         if key.key().is_some() {
             return Ok(key);
         }
-        // It may have been published since.
-        let fetched = keys.held(&wanted).map(|held| held.fetched);
-        if fetched.is_some_and(|at| keys.clock.monotonic() >= at + KEEP_SET) {
+        // It may have been published since; where nobody can tell, the sender comes again.
+        let held = keys
+            .held(&wanted)
+            .ok_or_else(|| NoKey::Needed(wanted.clone()))?;
+        let again = if held.trouble.is_some() {
+            KEEP_FAILED
+        } else {
+            KEEP_SET
+        };
+        if keys.clock.monotonic() >= held.asked + again {
             return Err(NoKey::Needed(wanted));
+        }
+        if let Some(reason) = &held.trouble {
+            return Err(NoKey::Unavailable(reason.clone()));
         }
         Err(NoKey::Refused("the key set has no key of that id".into()))
     }

@@ -370,6 +370,31 @@ async fn a_key_that_a_set_does_not_have_is_looked_for_in_a_newer_one_but_not_at_
 }
 
 #[tokio::test]
+async fn a_key_that_may_be_in_a_newer_set_is_nobodys_to_refuse_while_its_host_is_away() {
+    let server = Server::start().await;
+    let key = r#"{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    let set = answer("200 OK", "", &format!(r#"{{"keys":[{key}]}}"#));
+    server.has("/jwks", set);
+    let (remote, clock) = remote(&server, false);
+    let at = url("/jwks");
+    let Err(NoKey::Needed(wanted)) = remote.of_set(&at, "a") else {
+        panic!("found before it was fetched");
+    };
+    remote.fetch(wanted.clone()).await;
+    server.has("/jwks", answer("503 Service Unavailable", "", ""));
+    clock.advance(KEEP_SET);
+    let find = |id: &str| remote.of_set(&at, id).map(|_| ());
+    assert_eq!(find("b"), Err(NoKey::Needed(wanted.clone())));
+    remote.fetch(wanted.clone()).await;
+    assert_eq!(server.asked(), 2);
+    // However many ask for it: its host is left alone for some seconds, and the known key goes on.
+    assert!(matches!(find("b"), Err(NoKey::Unavailable(_))));
+    assert_eq!(find("a"), Ok(()));
+    clock.advance(KEEP_FAILED);
+    assert_eq!(find("b"), Err(NoKey::Needed(wanted)));
+}
+
+#[tokio::test]
 async fn hosts_that_nobody_approved_are_never_asked() {
     let server = Server::start().await;
     let (remote, _) = remote(&server, false);
