@@ -26,7 +26,7 @@ use crate::delivery::{
     Delivery, Event, EventId, EventKey, Message, MessageError, RejectKind, Response, Verdict,
 };
 use crate::failpoint;
-use crate::keys::Wanted;
+use crate::keys::{FetchError, Wanted};
 use crate::outcome::Outcome;
 use crate::plugin::Fault;
 use crate::pressure::{self, Pressure};
@@ -186,7 +186,10 @@ impl<B: Backend> Gateway<B> {
         }
         match handled.verdict {
             Verdict::Respond(response) => Err(match handled.confirm {
-                Some(url) => self.confirm(source, ready, delivery, &url, response).await,
+                Some(url) => {
+                    self.confirm(source, ready, delivery, &url, response, deadline)
+                        .await
+                }
                 None => Outcome::Handshake(response),
             }),
             Verdict::Reject(rejection) => {
@@ -220,12 +223,15 @@ impl<B: Backend> Gateway<B> {
         delivery: &Delivery,
         url: &str,
         response: Response,
+        deadline: Instant,
     ) -> Outcome {
         let Some(remote) = &ready.setup.remote else {
             return Outcome::Unavailable;
         };
         let (tenant, source) = (&source.tenant, &source.name);
-        match Box::pin(remote.confirm(url)).await {
+        let late = |_| FetchError::Unavailable("not before the delivery had to be answered".into());
+        let confirmed = tokio::time::timeout_at(deadline, Box::pin(remote.confirm(url))).await;
+        match confirmed.map_err(late).and_then(|confirmed| confirmed) {
             Ok(()) => {
                 tracing::info!(%tenant, %source, delivery = %delivery.id, "handshake confirmed");
                 Outcome::Handshake(response)
