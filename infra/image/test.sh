@@ -97,10 +97,10 @@ done
 [ "$(cat "$work/said")" = ready ] || wrong "it says something else than ready" "$work/said"
 ok "its health check: $(cat "$work/said")"
 
-# --- As whom: the process whose root is the image.
+# --- As whom: the process whose program is the image's.
 inside=
 for pid in $(ps -e -o pid= -o comm= | awk '$2 == "hookgate" { print $1 }'); do
-    if [ "/proc/$pid/root/hookgate" -ef "$image/hookgate" ]; then inside=$pid; fi
+    if [ "/proc/$pid/exe" -ef "$image/hookgate" ]; then inside=$pid; fi
 done
 [ -n "$inside" ] || wrong "the gateway's process is not found"
 field() { awk -v name="$1:" '$1 == name { print $2 }' "/proc/$inside/status"; }
